@@ -21,7 +21,8 @@ from torchbuild_tasks.features.diagnosis.fetching import read_fetching
 from torchbuild_tasks.features.diagnosis.kinds import Kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.options import read_option
-from torchbuild_tasks.features.diagnosis.python import read_python
+from torchbuild_tasks.features.diagnosis.programs import is_numbered, read_program
+from torchbuild_tasks.features.diagnosis.python import list_wants, read_python
 from torchbuild_tasks.features.diagnosis.signs import read_signs
 from torchbuild_tasks.model import Diagnosis
 
@@ -57,15 +58,6 @@ _OF_PACKAGES: Final = re.compile(
 _SERIES: Final = re.compile(r"[/\\][Pp]ython(3\.\d{1,2})[/\\]")
 _OF_LIBRARY: Final = re.compile(
     r"^<|[/\\](?:subprocess|runpy|importlib|concurrent|threading|build_meta|setuptools|pip)\b"
-)
-# What pip tells of packages that do not fit, one below the other.
-_WANTS: Final = re.compile(
-    r"^\s*((?:The user requested|(?!and |[Bb]ecause )\S{1,80} \S{1,40} depends on) .{1,120})$"
-    # uv and Poetry tell it in sentences.
-    r"|\b(?:[Bb]ecause|[Aa]nd(?: because)?)\s+((?:all versions of |every version of |your )?[\w.\[\]-]{1,60}"
-    r"(?:[=<>!~]\S{1,60}| \([^)]{1,60}\))? (?:depends on|requires)\s+(?![└├│])"
-    r"(?:[\w.-]{1,60} \([^)]{1,60}\)|\S{1,80}[^\s,]))",
-    re.MULTILINE,
 )
 # The flag of the instructions that a header of intrinsics is for, where it is not called as the header is.
 _FLAGS: Final = {
@@ -109,14 +101,6 @@ _OF_PYTHON: Final = re.compile(r"[/\\](?:lib\d*[/\\]python\d[\w.]*|Lib)[/\\](?!(
 # What Python's own build leaves out without a word where a library's headers are missing.
 _OF_PYTHON_BUILD: Final = ("_ctypes", "_ssl", "_hashlib", "_lzma", "_bz2", "_sqlite3", "readline", "zlib")
 _INSTALLS: Final = re.compile(r"Run: |Install |\S*python\S* -m pip ")  # how a fix begins that brings a part
-# That a program was to be run, and no file to be written, and files that no one runs.
-_RUNS: Final = re.compile(
-    r"execv|posix_spawn|(?i:could not|cannot|failed to|unable to) (?:execute|run|start|spawn)\b|^env: "
-    r"|\bsh: (?:line )?\d+: (?!cannot )|^zsh: permission denied|^bash: \.{0,2}/"
-    r"|make(?:\.exe)?(?:\[\d+\])?: \S{1,200}: Perm"
-)
-_RUN_BY: Final = re.compile(r'subprocess\.py", line \d+, in _execute_child')
-_NOT_RUN: Final = re.compile(r"/$|\.(?!sh$|py$|pl$|run$|bin$|exe$)[a-z]\w{0,9}$")
 _INNER: Final = ("cc1", "cc1plus", "f951", "lto1")  # what the driver of a compiler starts
 _PLAIN_NAMES: Final = 13  # from this CUDA on most of its wheels have no number in their names
 _NUMBER: Final = re.compile(r"\.so\.(1[1-9])\b")
@@ -182,14 +166,14 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "configure": kind.program if kind.program == "configure" else "",
         "wanter": "" if _BUILT_HERE.search(kind.groups.get("wanter", "")) else kind.groups.get("wanter", ""),
         "advice": _advice(kind.line.text, machine.audience.text),
-        "path": subject if kind.row.look == "tool" and _ABSOLUTE.match(subject) else "",
+        **read_program(kind, row, machine),
         **{name: subject if form.search(subject) else "" for name, form in _PLACES.items()},
         "own source": own,
         "in tree": subject if _is_in_tree(kind) else "",
         "finds": _finds(kind, machine) if _is_searched(kind, row) and not own else "",
         **list_links(kind, row, machine),
-        **_since(kind, machine),
-        **read_python(machine.audience, kind.row.id),
+        **(of_python := read_python(machine.audience, kind.row.id)),
+        **_since(kind, machine, of_python),
         **read_fetching(kind.row.id, kind.line.text, machine.audience.text, machine.catalog),
         **_versions(machine),
         **read_option(kind, machine.catalog),
@@ -201,7 +185,6 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "?arch has": f": {arch_has}" if arch_has else "",
         **(signs := read_signs(machine, kind.line.text, kind)),
         "of cuda": row.name if row and row.name.startswith("the CUDA toolkit") else "",
-        "executed": _executed(kind, machine),
         "of torch": row.name if row and row.name == "torch" and not machine.builds_torch else "",
         "system header": subject if row and "libc" in row.names.get("apt", "") else "",
         "gpu has": _arch_has(signs["capability"], machine),
@@ -212,9 +195,7 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         **_backport(machine),
         "itself": _itself(kind, machine),
         "hider": _hider(subject, machine) if row or standard else "",
-        "wants": "; ".join(
-            dict.fromkeys(found[1] or found[2] for found in _WANTS.finditer(machine.audience.text))
-        ),
+        "wants": "; ".join(list_wants(machine.audience.text)),
         "its flag": _flag(kind.groups.get("isa", "")),
         "frame": _frame(machine.audience.text),
         "script": found[1] if (found := _BY_SCRIPT.search(kind.line.text)) else "",
@@ -226,15 +207,10 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "?state": _state(kind, row, machine),
         "?subject": f": {subject}" if subject else "",
         "?component": f", of {row.name}" if row and not _has_same_name(kind, row) else "",
+        "?required": f" (required is {kind.groups['required']})" if kind.groups.get("required") else "",
         "?file": f" ({kind.groups['file']})" if kind.groups.get("file") else "",
         "?what": f" ({kind.groups['what']})" if kind.groups.get("what") else "",
     }
-
-
-def _executed(kind: Kind, machine: Machine) -> str:
-    """Return the file that may not be run, where the error is about that and not about writing it."""
-    runs = _RUNS.search(kind.line.text.strip()) or _RUN_BY.search(machine.audience.text)
-    return kind.subject if kind.row.id == "permission" and runs and not _NOT_RUN.search(kind.subject) else ""
 
 
 def _is_in_tree(kind: Kind) -> bool:
@@ -337,7 +313,8 @@ def _is_searched(kind: Kind, row: ComponentRow | None) -> bool:
     """Return whether a search for the package helps: no row has it, or another number of that library."""
     if kind.row.id == "missing-shared-library":
         return _NUMBERED.search(kind.subject) is not None
-    return row is None and _ABSOLUTE.match(kind.subject) is None and not kind.groups.get("crate")
+    unknown = row is None or is_numbered(kind, row)
+    return unknown and _ABSOLUTE.match(kind.subject) is None and not kind.groups.get("crate")
 
 
 def _finds(kind: Kind, machine: Machine) -> str:
@@ -416,16 +393,21 @@ def _grouped(newest: Mapping[str, Version]) -> Sequence[tuple[Version, Sequence[
     return [(most, list(names)) for most, names in groups]
 
 
-def _since(kind: Kind, machine: Machine) -> Mapping[str, str]:
+def _since(kind: Kind, machine: Machine, known: Mapping[str, str]) -> Mapping[str, str]:
     """Return which releases have a name of torch, or of another package, that came or went with one."""
-    none = dict.fromkeys(("torch has", "gone", "take"), "")
+    none = dict.fromkeys(("torch has", "gone", "gone of python", "take"), "")
     what = kind.groups.get("what", "")
     names = (f"{kind.subject}:{what}", f"{kind.subject}.{what}") if what else (kind.subject,)
-    if kind.row.look == "module" or kind.row.id == "python-c-api":
+    if kind.row.look in ("module", "header") or kind.row.id == "python-c-api":
         gone = next((row for row in machine.catalog.gone if {*names} & {*row.names}), None)
         if gone is not None:
-            return {**none, "gone": f"{gone.part} has it {gone.has}", "take": machine.fill((gone.take,), ())}
-    elif kind.row.look != "header":
+            return {
+                **none,
+                "gone": f"{gone.part} has it {gone.has}",
+                "gone of python": gone.has if gone.part == "Python" else "",
+                "take": machine.fill((gone.take,), (), known),
+            }
+    else:
         return none
     if not kind.subject.startswith(_OF_TORCH):
         return none

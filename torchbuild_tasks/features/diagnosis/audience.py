@@ -79,8 +79,7 @@ class Audience(msgspec.Struct, frozen=True):
     toolkit, `python` the series of Python that is built for; `here` means that the log is of this machine,
     `of_pip` is what pip said of a package before; `isolated` is the tool (pip or uv) that builds in an
     environment of its own, `uv` that uv speaks, `in_image` that a step of docker build does, `msbuild` that
-    Visual Studio's generator builds; `nccl_warned` is what NCCL warned of first, `nccl_speaks` that its own
-    log is on.
+    Visual Studio's generator builds; `said` is what was said before the error, by its names in sentences.
     `given` are the words of the commands in the log, `versions` the packages of Python that it shows.
     `newer_std` is the standard of C++ that the file is of, where it is compiled as an older one;
     `importer` is the package whose import failed, `own` the one that lacks a part of its own; `itself` means
@@ -99,8 +98,7 @@ class Audience(msgspec.Struct, frozen=True):
     uv: bool = False
     in_image: bool = False
     msbuild: bool = False
-    nccl_warned: str = ""
-    nccl_speaks: bool = False
+    said: Mapping[str, str] = msgspec.field(default_factory=dict)
     installed: frozenset[str] = frozenset()
     given: frozenset[str] = frozenset()
     versions: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -119,10 +117,15 @@ class Audience(msgspec.Struct, frozen=True):
         values["mingw"] = "MinGW" if self.mingw else ""
         values["newer std"] = self.newer_std
         values["uv"] = "uv" if self.uv else ""
-        values["nccl warned"] = self.nccl_warned
-        values["nccl speaks"] = "NCCL_DEBUG is on" if self.nccl_speaks else ""
+        values |= self.said
+        values["unloaded"] = self._unloaded()
         values["image build"] = "docker build" if self.in_image else ""
         return {**values, "unreachable": "it was tried to the end" if "Retry(total=0" in self.of_pip else ""}
+
+    def _unloaded(self) -> str:
+        """Return the package whose compiled part was not loaded, where the error is raised in it."""
+        name = self.said.get("unloaded", "")
+        return self.importer if name.lower() == self.importer.lower() else ""
 
     @property
     def mingw(self) -> bool:
@@ -163,8 +166,7 @@ def read_audience(block: ErrorBlock, origin: Origin) -> Audience:
         of_pip="\n".join(origin.of_pip),
         in_image=origin.in_image,
         msbuild=origin.msbuild,
-        nccl_warned=origin.nccl_warned,
-        nccl_speaks=origin.nccl_speaks,
+        said=origin.said,
         isolated="uv" if _UV_BUILDS.search(text) else "pip" if in_env else "",
         uv=_UV.search(text) is not None,
         installed=frozenset(origin.installed),

@@ -22,6 +22,8 @@ _STRAY: Final = 30  # lines within a traceback that lost their indentation
 _MESSAGE: Final = 12  # lines of an exception's text
 _BLANKS: Final = 3
 _NEAR: Final = 2  # lines, within which a script tells what came of its trial
+# What goes on behind an empty line: Cargo's causes, uv's hints, libmamba's tree.
+_AFTER_A_LINE: Final = ("Caused by:", "hint: ", "× ", "Could not solve for ")
 _TELLING: Final = 10  # characters of an exception's text that are no accident elsewhere
 # The first line of a CMake Error that a narrow terminal has wrapped.
 _CUT_HEAD: Final = re.compile(r"CMake Error at [^()]*(?:\([^()]*)?$")
@@ -190,7 +192,7 @@ class Block:
         if any(step.match(text) for step in steps):
             return False
         if self.shape == "words" and (self._blank or not text.strip()):  # Cargo leaves lines between causes
-            ends = self._blank and not text.lstrip().startswith(("Caused by:", "hint: ", "× "))
+            ends = self._blank and not text.lstrip().startswith(_AFTER_A_LINE)
             self._blank = not text.strip()
             return not ends
         return self.shape == "ninja" or (bool(text.strip()) and not text.startswith("-- "))

@@ -58,7 +58,8 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
     )
     kinds = kind_book(machine.catalog)
     machine = machine.for_audience(read_audience(block, scanner.origin))
-    kind = read_kind(block, kinds, uses_nvcc=scanner.origin.uses_nvcc)
+    unloaded = bool(machine.value("unloaded"))
+    kind = read_kind(block, kinds, uses_nvcc=scanner.origin.uses_nvcc, unloaded=unloaded)
     error = _first_error(block, met, kind, kinds)
     names = list_names(kind, machine) if kind else read_signs(machine, block.error.text)
     by_kind = explain_kind(kind, machine, names) if kind else None

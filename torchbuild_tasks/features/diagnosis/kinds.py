@@ -58,6 +58,8 @@ _NO_COMPILERS: Final = (
     "torch",
     "wheel",
 )
+# What a package may say itself of a part of it that was not loaded.
+_OF_UNLOADED: Final = ("missing-feature", "no-kernel")
 # A file that Windows does not find, although it is there, because of the length of its path.
 _FILES: Final = ("missing-file", "missing-source", "missing-header")
 _OF_WINDOWS: Final = re.compile(r"[A-Za-z]:[/\\]")
@@ -182,11 +184,22 @@ def _find_program(text: str, program: str) -> str:
     return _NAMED.get(program, program)
 
 
-def read_kind(block: ErrorBlock, book: KindBook, *, uses_nvcc: bool = False) -> Kind | None:
-    """Return the kind of a block's error; a consequence of another error counts last."""
+def read_kind(
+    block: ErrorBlock, book: KindBook, *, uses_nvcc: bool = False, unloaded: bool = False
+) -> Kind | None:
+    """Return the kind of a block's error; a consequence of another error counts last.
+
+    Args:
+        block: the error.
+        book: the kinds.
+        uses_nvcc: whether CUDA is compiled, with a host compiler that it may not take.
+        unloaded: whether the package that raised it had warned that its compiled part was not loaded.
+    """
     kind = _read_kind(block, book)
     if kind is None:
         return None
+    if unloaded and (kind.row.level == "general" or kind.row.id in _OF_UNLOADED):
+        return book.replace(kind, "not-loaded", kind.groups)
     unread = kind.row.level == "general" or kind.row.id == "missing-intrinsic"
     if unread and uses_nvcc and _is_of_host(block):
         return book.replace(kind, "host-compiler", {})

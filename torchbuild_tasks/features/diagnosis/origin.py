@@ -66,9 +66,47 @@ _IMAGE: Final = re.compile(
 )
 # A generator of CMake that has its own ways to take a compiler and a kind of build.
 _MSBUILD: Final = (b".vcxproj", b"MSBuild version", b"Building for: Visual Studio", b"MSBUILD : error")
-# What NCCL says by itself, at a level that NCCL_DEBUG sets; the first warning counts.
-_NCCL: Final = re.compile(rb"NCCL WARN ([^\n]{3,300})")
-_NCCL_SPEAKS: Final = b"NCCL INFO "
+# What a program said before its error, and the error's own lines do not: a mark, and the words, whose groups
+# are names for sentences. The first of each counts.
+_SAID: Final = (
+    # NCCL, at a level that NCCL_DEBUG sets.
+    (b"NCCL INFO ", re.compile(rb"(?P<nccl_speaks>NCCL INFO) ")),
+    (b"NCCL WARN ", re.compile(rb"NCCL WARN (?P<nccl_warned>[^\n]{3,300})")),
+    # torch.distributed, whose error later is that of a time limit.
+    (
+        b"cannot be retrieved (gai error",
+        re.compile(rb"network addresses of \((?P<unresolved_host>[^\s,)]{1,200}), \d{1,6}\) cannot be"),
+    ),
+    # A build that fetches a tool itself, as there is none.
+    (
+        b" not found, ",
+        re.compile(
+            rb"\b(?P<wanted_tool>[A-Za-z][\w+]{1,20}) (?:was )?not found, (?:so )?(?:\w+ ){0,2}?"
+            rb"(?:install|download|fetch)ing\b"
+        ),
+    ),
+    # A package whose compiled part does not fit the torch that is here, and that is used all the same.
+    (
+        b" was built for:",
+        re.compile(
+            rb"\b(?P<unloaded>[\w.-]{2,40}) was built for:\s[^\n]{0,60}?"
+            rb"PyTorch (?P<unloaded_for>\d[\w.+]{1,40})"
+            rb"[^\n]{0,60}\(you have (?P<unloaded_with>\d[\w.+]{1,40})\)"
+        ),
+    ),
+    (
+        b"Skipping import of cpp extensions",
+        re.compile(
+            rb"due to incompatible torch version (?P<unloaded_with>\d[\w.+]{1,40})"
+            rb" for (?P<unloaded>[\w.-]{2,40})"
+        ),
+    ),
+    *(
+        (mark, re.compile(rb"(?P<jetson>" + mark + rb"\b)"))
+        for mark in (b"tegra-ubuntu", b"aarch64-linux-gnu/tegra", b"nvidia-l4t", b"JetPack", b"Jetson")
+    ),
+    (b"linux_aarch64.whl", re.compile(rb"\.(?P<jetson>nv\d\d\.\d{1,2})-cp\d+-cp\d+-linux_aarch64\.whl")),
+)
 # Of which system a log is, for an error whose own lines do not show it.
 _WINDOWS: Final = re.compile(rb"(?<![\w/\\])[A-Za-z]:\\(?!n\b|t\b)\w")
 # What MSBuild, and CMake on Windows, say of themselves, whatever paths the log has.
@@ -128,7 +166,7 @@ class Origin:
     `isolated`: pip builds in an environment of its own; `in_image`: a step of docker build; `uses_nvcc`:
     CUDA is compiled; `of_pip` is what pip said of a package before its error, `newer` the standards that
     files are of, where they are compiled as older ones; `msbuild`: Visual Studio's generator builds;
-    `nccl_warned` is NCCL's first warning, `nccl_speaks` that NCCL_DEBUG is on; `installed` the system's
+    `said` is what programs said before the error, by its names in sentences; `installed` the system's
     packages that the log shows as installed.
 
     Args:
@@ -142,8 +180,7 @@ class Origin:
         self.uses_nvcc = False
         self.in_image = False
         self.msbuild = False
-        self.nccl_warned = ""
-        self.nccl_speaks = False
+        self.said: dict[str, str] = {}
         self.of_pip: dict[str, None] = {}
         self.newer: dict[str, str] = {}
         self.installed: set[str] = set()
@@ -192,7 +229,7 @@ class Origin:
         done = block.rfind(_DONE)
         self.isolated = begun > done if max(begun, done) >= 0 else self.isolated
         self.msbuild = self.msbuild or _has(block, _MSBUILD)
-        self._feed_nccl(block)
+        self._feed_said(block)
         if _has(block, _OF_PIP_SIGNS):
             self.of_pip |= dict.fromkeys(each.decode("utf-8", "replace") for each in _OF_PIP.findall(block))
         if len(self.given) < _MOST_WORDS:
@@ -205,10 +242,11 @@ class Origin:
         self._pythons |= {found.decode() for found in _PYTHON.findall(block)}
         self._managers |= {name for name, marks in _MANAGERS if _has(block, marks)}
 
-    def _feed_nccl(self, block: bytes) -> None:
-        self.nccl_speaks = self.nccl_speaks or _NCCL_SPEAKS in block
-        if not self.nccl_warned and (found := _NCCL.search(block)):
-            self.nccl_warned = found[1].decode("utf-8", "replace").strip()
+    def _feed_said(self, block: bytes) -> None:
+        for mark, words in _SAID:
+            if mark in block and (found := words.search(block)):
+                for name, value in found.groupdict().items():
+                    self.said.setdefault(name.replace("_", " "), value.decode("utf-8", "replace").strip())
 
 
 def _has(block: bytes, marks: Iterable[bytes]) -> bool:

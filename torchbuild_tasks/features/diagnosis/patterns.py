@@ -274,12 +274,14 @@ LEADS: Final = _any(
     r".{0,300}: cannot find -l",
     r".{0,300}(?:relocation truncated to fit|offset overflow in |DSO missing from)",
     r"\S{0,300}\bld(?:\.\w{2,4})?: (?:warning: |skipping incompatible )",
+    r"\S.{0,300} ?: warning LNK4272\b",
     r"WARNING: Retrying \(Retry\(total=0",  # pip, for the last time
 )
 # A warning of a linker with the reason for the errors in the next lines.
 EXPLAINS: Final = re.compile(
     r"\bld(?:\.\w{2,4})?: (?:warning: )?"
     r"(?:skipping incompatible \S|ignoring file \S|[^\s,]{1,200}, needed by .{1,300}, not found)"
+    r"|\S.{0,300} : warning LNK4272\b"
     r"|WARNING: Retrying \(Retry\(total=0"
 )
 # A warning of Python's, with where it was given.

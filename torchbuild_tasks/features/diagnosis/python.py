@@ -1,9 +1,9 @@
-"""Read off an error of Python or pip which Python it needs, what was offered, and how a bound gets there."""
+"""Read off an error of Python or a solver which Python it needs, and what was offered and wanted."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -40,6 +40,23 @@ _OTHER_PYTHON: Final = re.compile(r"(\S{1,40}) Requires-Python ([^;\n]{1,60})")
 _ASKED: Final = re.compile(r"requirement [\w.-]{1,60}(?:\[[^\]]{0,60}\])?([=<>!~][^\s;()]{1,60})")
 _FEW: Final = 5
 _PYTHON_PATH: Final = re.compile(r"python3\.(\d{1,2})\b|[\\/]Python3(\d{1,2})[\\/]|cpython-3(\d{1,2})\b")
+# What pip tells, one below the other.
+_WANTS: Final = re.compile(
+    r"^\s*((?:The user requested|(?!and |[Bb]ecause )\S{1,80} \S{1,40} depends on) .{1,120})$"
+    # uv and Poetry tell it in sentences.
+    r"|\b(?:[Bb]ecause|[Aa]nd(?: because)?)\s+((?:all versions of |every version of |your )?[\w.\[\]-]{1,60}"
+    r"(?:[=<>!~]\S{1,60}| \([^)]{1,60}\))? (?:depends on|requires)\s+(?![└├│])"
+    r"(?:[\w.-]{1,60} \([^)]{1,60}\)|\S{1,80}[^\s,]))",
+    re.MULTILINE,
+)
+# A line of the tree that libmamba draws: how deep it is, and what it tells of a package.
+_BRANCH: Final = re.compile(r"^([│ ]*)[├└]─ (.{1,300})$", re.MULTILINE)
+_GIVEN: Final = re.compile(r"(.+?)(?: \[[^\]]*\])? is requested(?: and can be installed)?\b")
+_ASKS: Final = re.compile(
+    r"(.+?) ?,? (?:would require|which requires|is (?:not installable|un\w+) because it requires)$"
+)
+_CLASHES: Final = re.compile(r"(.+?) ?, which (?:conflicts with|does not exist|cannot be installed)")
+_BRANCH_WIDTH: Final = 3  # columns
 
 
 def read_python(audience: Audience, kind: str) -> Mapping[str, str]:
@@ -86,3 +103,30 @@ def _offered(text: str) -> Mapping[str, str]:
         "other python": f"{others[-1][0]} wants Python {others[-1][1].strip()}" if others else "",
         "old metadata": "pip<24.1" if re.search(r"invalid metadata|use pip<24\.1", text) else "",
     }
+
+
+def list_wants(text: str) -> Sequence[str]:
+    """Return who wants what, in the words of the solver, each once; of a tree only what clashes."""
+    told = (found[1] or found[2] for found in _WANTS.finditer(text))
+    return tuple(dict.fromkeys((*told, *_read_tree(text))))
+
+
+def _read_tree(text: str) -> Iterator[str]:
+    """Yield what is asked for, and which packages want something else."""
+    above: dict[int, str] = {}
+    wanted: dict[str, dict[str, None]] = {}
+    for branch in _BRANCH.finditer(text):
+        column = len(branch[1])
+        said = branch[2].strip()
+        if asks := _ASKS.match(said):
+            above[column] = _package(asks[1])
+        elif given := _GIVEN.match(said):
+            yield f"{_package(given[1])} is asked for"
+        elif (clashes := _CLASHES.match(said)) and column - _BRANCH_WIDTH in above:
+            wanted.setdefault(above[column - _BRANCH_WIDTH], {})[_package(clashes[1])] = None
+    yield from (f"{name} wants {' or '.join(wants)}" for name, wants in wanted.items())
+
+
+def _package(text: str) -> str:
+    """Return a package and its version, without the build that conda names behind it."""
+    return " ".join(text.rstrip(" ,").split()[:2])

@@ -38,6 +38,12 @@ _COMPILER: Final = re.compile(
     r"(?<![\w/.{-])(?:-D ?)?(?:CC|CXX|CUDACXX|CUDAHOSTCXX|CMAKE_\w{1,6}_COMPILER(?:_LAUNCHER)?"
     r"|CMAKE_CUDA_HOST_COMPILER)(?![\w.])"
 )
+# What PyPI and torch's index have for servers, and not for the GPU of a Jetson.
+_FOR_SERVERS: Final = re.compile(r"download\.pytorch\.org/whl|\bnvidia-\w{3,12}-cu1\d")
+_OF_JETPACK: Final = (
+    "This is a Jetson: up to JetPack 6 the wheels of PyPI and of torch's index are not for its GPU, but"
+    " NVIDIA's for this very JetPack are, whose CUDA and cuDNN are JetPack's own."
+)
 _NO_NINJA: Final = (
     "Visual Studio's generator builds in this log, which passes over variables of compilers and launchers:"
     " for these configure anew with -G Ninja in the x64 Native Tools prompt; its own are chosen by -T"
@@ -78,7 +84,12 @@ def add_done(fix: str, audience: Audience, recipe: str = "") -> str:
     if audience.msbuild:
         fix = _BUILD_TYPE.sub(r"cmake --build BUILD --config \1", fix)
     other = audience.msbuild and _COMPILER.search(fix) and not re.search(r"--config\b|\bunset\b", fix)
-    before = (*list_done(fix, audience), *((named,) if by_hand else ()))
+    jetson = "jetson" in audience.said and "JetPack" not in fix and _FOR_SERVERS.search(fix)
+    before = (
+        *((_OF_JETPACK,) if jetson else ()),
+        *list_done(fix, audience),
+        *((named,) if by_hand else ()),
+    )
     return " ".join((*before, fix, *((_NO_NINJA,) if other else ()))) if fix else ""
 
 

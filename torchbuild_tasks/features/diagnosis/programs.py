@@ -1,0 +1,66 @@
+"""Tell a program that is to be installed from a file of the build, and from one of a release."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from torchbuild_tasks.catalog import ComponentRow
+from torchbuild_tasks.features.diagnosis.kinds import Kind
+from torchbuild_tasks.features.diagnosis.machine import Machine
+
+_ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:[/\\]")
+# What a shell runs as a file of its own, and where no source lies.
+_SCRIPT: Final = re.compile(r"\.(?:sh|bash|py|pl|rb|awk)$|/(?:configure|autogen|bootstrap|gradlew|mvnw)$")
+_OF_SYSTEM: Final = re.compile(r"/(?:usr|bin|sbin|opt)/")
+# That a program was to be run, and no file to be written, and files that no one runs.
+_RUNS: Final = re.compile(
+    r"execv|posix_spawn|(?i:could not|cannot|failed to|unable to) (?:execute|run|start|spawn)\b|^env: "
+    r"|\bsh: (?:line )?\d+: (?!cannot )|^zsh: permission denied|^bash: \.{0,2}/"
+    r"|make(?:\.exe)?(?:\[\d+\])?: \S{1,200}: Perm"
+)
+_RUN_BY: Final = re.compile(r'subprocess\.py", line \d+, in _execute_child')
+_NOT_RUN: Final = re.compile(r"/$|\.(?!sh$|py$|pl$|run$|bin$|exe$)[a-z]\w{0,9}$")
+_NUMBERED: Final = re.compile(r"(.+?)-?(\d{1,3}(?:\.\d{1,3}){0,2})$")
+
+
+def read_program(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mapping[str, str]:
+    """Return what decides how a program gets here, or to run: it is the build's own, or of a release."""
+    subject = kind.subject if kind.row.look == "tool" else ""
+    own = _is_own(subject)
+    wanted = machine.audience.said.get("wanted tool", "")
+    brought = machine.component("tool", wanted) if wanted else None
+    from_here = machine.brings(brought) if brought else ""
+    return {
+        "own program": subject if own else "",
+        "path": subject if _ABSOLUTE.match(subject) and not own else "",
+        "numbered": subject if is_numbered(kind, row) else "",
+        "executed": _executed(kind, machine),
+        "plain tool": _plain(subject),
+        "automake": subject if _plain(subject) in ("aclocal", "automake") else "",
+        "?tool from": f" ({from_here})" if from_here else "",
+    }
+
+
+def is_numbered(kind: Kind, row: ComponentRow | None) -> bool:
+    """Return whether a program of some release is wanted, whose package brings a name without a number."""
+    name = kind.subject.rpartition("/")[2]
+    return kind.row.look == "tool" and row is not None and bool(_plain(name)) and name not in row.tools
+
+
+def _plain(name: str) -> str:
+    found = _NUMBERED.match(name.rpartition("/")[2])
+    return found[1] if found else ""
+
+
+def _is_own(subject: str) -> bool:
+    if _ABSOLUTE.match(subject):
+        return _SCRIPT.search(subject) is not None and _OF_SYSTEM.match(subject) is None
+    return "/" in subject or "\\" in subject
+
+
+def _executed(kind: Kind, machine: Machine) -> str:
+    """Return the file that may not be run, where the error is about that and not about writing it."""
+    runs = _RUNS.search(kind.line.text.strip()) or _RUN_BY.search(machine.audience.text)
+    return kind.subject if kind.row.id == "permission" and runs and not _NOT_RUN.search(kind.subject) else ""
