@@ -307,7 +307,7 @@ def _check_version(question: Question, python: Python) -> Iterator[Finding]:
         yield Finding.error("python", f"{name} does not fit: {wanted}", fix)
     else:
         if python.free_threaded:
-            wanted += f", and upstream calls a {series(python.version)}t experimental (RELEASE.md)"
+            wanted += ", and upstream calls free-threaded Pythons experimental (RELEASE.md of 2.6 to 2.14)"
         yield Finding.ok("python", f"{name}: {wanted}")
 
 
