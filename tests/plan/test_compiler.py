@@ -402,6 +402,7 @@ def test_a_compiler_that_is_doubted_itself_is_not_advised() -> None:
         ("CXX", "clang", "CXX=clang++"),
         ("CXX", "/opt/gcc-14/bin/gcc", "CXX=/opt/gcc-14/bin/g++"),
         ("CXX", "ccache gcc", "'CXX=ccache g++'"),
+        ("CXX", "ccache cc -B/usr/cc", "'CXX=ccache c++ -B/usr/cc'"),
         ("CXX", "/usr/bin/x86_64-linux-gnu-gcc-12", "CXX=/usr/bin/x86_64-linux-gnu-g++-12"),
         ("CXX", "cc", "CXX=c++"),
         ("CC", "/usr/bin/g++", "CC=/usr/bin/gcc"),
@@ -417,7 +418,14 @@ def test_a_compiler_of_the_other_language_is_refused(name: str, value: str, othe
     assert other in finding.fix.replace('"', "'")
 
 
-@each_case("value", ["/usr/bin/g++", "clang++-17", "/opt/bin/icpx", "/opt/bin/dpcc", "gcc -lstdc++", "nvc++"])
+@each_case(
+    "value",
+    [
+        *("/usr/bin/g++", "clang++-17", "/opt/bin/icpx", "/opt/bin/dpcc", "gcc -lstdc++", "nvc++"),
+        # An option's folder is called like a compiler.
+        *("clang++ --gcc-toolchain=/opt/gcc", "g++ -B /usr/lib/gcc"),
+    ],
+)
 def test_a_compiler_of_cxx_is_not(value: str) -> None:
     plan = plan_of(machine(GXX, GCC), set=(f"CXX={value}",))
     assert not any("is a C compiler" in each.text for each in plan.findings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import msgspec
 from packaging.version import Version
@@ -400,9 +400,9 @@ def list_installable(question: Question) -> tuple[Tool, ...]:
 def _driver_in(value: str, families: tuple[str, ...]) -> tuple[str, str] | None:
     """Return the word of a CC or CXX that is one of these programs, by its name, and which one it is.
 
-    With the prefix of a cross compiler and the number of a release: aarch64-linux-gnu-gcc-12, gcc-12.
+    An option may name a folder that is called like one. With the prefix of a cross compiler and the number of a release: aarch64-linux-gnu-gcc-12, gcc-12.
     """
-    for word in flag_words(value):
+    for word in takewhile(lambda word: not word.startswith("-"), flag_words(value)):
         found = re.fullmatch(r"(?:[\w.+-]*-)?([a-z+]+?)(?:-?\d+(?:\.\d+)*)?", _program(word))
         if found and found[1] in families:
             return word, found[1]
@@ -420,7 +420,7 @@ def _for_c(question: Question, asked: Choice) -> tuple[Finding, ...]:
         return ()
     word, name = found
     text = f"CXX={asked.value} ({asked.because}) is a C compiler: it links no C++ library, so links fail"
-    other = asked.value.replace(word, _swap(word, name, drivers[name]))
+    other = _swap(asked.value, word, name, drivers[name])
     fix = f"Name the one for C++: {question.line('--set', f'CXX={other}')}"
     return (Finding.error("compiler", text, fix),)
 
@@ -435,15 +435,16 @@ def _for_cxx(question: Question, asked: Choice) -> tuple[Finding, ...]:
         return ()
     word, name = found
     text = f"CC={asked.value} ({asked.because}) is a C++ compiler, and CMake refuses that for C"
-    other = asked.value.replace(word, _swap(word, name, PARTNER[name]))
+    other = _swap(asked.value, word, name, PARTNER[name])
     fix = f"Name the one for C: {question.line('--set', f'CC={other}')}; or drop CC"
     return (Finding.error("c-compiler", text, fix),)
 
 
-def _swap(path: str, name: str, other: str) -> str:
-    """Return a program's path with another name in its last part."""
-    folder, last = path[: len(path) - len(file_name(path))], file_name(path)
-    return folder + other.join(last.rsplit(name, 1))
+def _swap(value: str, word: str, name: str, other: str) -> str:
+    """Return a CC or CXX in which the last part of a word, which is a program's path, has another name."""
+    folder, last = word[: len(word) - len(file_name(word))], file_name(word)
+    swapped = folder + other.join(last.rsplit(name, 1))
+    return re.sub(rf"(?<![^\s'\"]){re.escape(word)}(?![^\s'\"])", lambda found: swapped, value, count=1)
 
 
 def _is_missing(question: Question, variable: str) -> bool:
