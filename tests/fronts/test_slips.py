@@ -64,6 +64,13 @@ def test_a_switch_of_the_build_is_given_with_set(words: list[str], instead: str)
         ("--ccache", "--cache ccache"),
         ("--no-jobserver", "--jobserver off"),
         ("--venv=x", "--python x"),
+        ("--tag=v2.6.0", "--torch v2.6.0"),
+        ("--generator=Ninja", "--set CMAKE_GENERATOR=Ninja"),
+        ("--cxx=g++-12", "--set CXX=g++-12"),
+        ("--cc", "--set CC=NAME"),
+        ("--march=native", "--set CXXFLAGS=-march=native"),
+        ("--no-tests", "--set BUILD_TEST=0"),
+        ("--asan", "--set USE_ASAN=1"),
     ],
 )
 def test_another_tools_flag_is_answered_by_ours(word: str, instead: str) -> None:
@@ -118,3 +125,15 @@ def test_a_dash_of_print_before_the_verb() -> None:
 
 def test_a_log_may_begin_with_a_dash_of_print() -> None:
     assert parse("diagnose", ["\u2013my.log"]).log == "\u2013my.log"  # type: ignore[attr-defined]
+
+
+@each_case("word", ["--lto", "--cudnn", "--prefix", "--nproc-per-node", "--tap"])
+def test_a_word_of_another_tool_is_no_slip_of_a_flag(word: str) -> None:
+    assert "did you mean" not in said([word])
+
+
+@each_case(
+    ("word", "flag"), [("--verbos", "--verbose"), ("--job", "--jobs"), ("--build_typ", "--build-type")]
+)
+def test_a_slip_is(word: str, flag: str) -> None:
+    assert f"did you mean {flag}?" in said([word])

@@ -12,17 +12,18 @@ from typing import Final
 
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.text.letters import DASHES, QUOTES, plain_word, say_odd_letters
-from torchbuild_tasks.text.words import as_word, did_you_mean
+from torchbuild_tasks.text.words import as_word
 
 _UNSUPPORTED: Final = ["rocm", "hip", "xpu", "mps", "metal", "tpu", "npu", "sycl", "opencl", "vulkan"]
-# What is a flag here, and its names in other tools and older build scripts, without dashes.
+# What is a flag here, and its names in other tools and older build scripts, without dashes. A value that
+# follows takes the place of the last word in capitals, and the name itself that of {}.
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "--cpu": ("nocuda", "no-gpu", "nogpu", "cpu-only", "cpuonly", "no-nvidia", "only-cpu"),
     "--cuda": ("gpu", "use-gpu", "gpus", "nvidia", "with-gpu", "enable-gpu", "cuda-on"),
     "--jobs N": ("cpus", "cores", "threads", "parallel", "max-jobs", "nproc", "workers", "num-jobs"),
     "--cuda-toolkit VALUE": ("cuda-version", "cuda-home", "cuda-path", "cuda-root", "cuda-dir"),
     "--arch LIST": (
-        *("archs", "gpu-arch", "gpu-archs", "cuda-arch", "cuda-archs", "arch-list"),
+        *("archs", "gpu-arch", "gpu-archs", "cuda-arch", "cuda-archs", "arch-list", "target-arch"),
         *("sm", "gencode", "compute-capability"),
     ),
     "--source PATH": ("src", "source-dir", "src-dir", "checkout", "repo", "pytorch", "path", "dir", "S", "C"),
@@ -31,12 +32,18 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "--build-type Release": ("release",),
     "--clean": ("force", "rebuild", "fresh", "clean-first", "clean-build"),
     "--dry-run": ("check", "simulate", "just-print", "dry", "n"),
-    "--cache NAME": ("ccache", "sccache"),
+    "--cache {}": ("ccache", "sccache"),
     "--cache none": ("disable-cache", "nocache"),
     "--wheels FOLDER": ("find-links", "f"),
     "--offline": ("no-index", "no-network", "no-download", "no-downloads", "no-internet"),
     "--mirror URL": ("index-url", "extra-index-url", "i", "proxy"),
-    "--set CMAKE_GENERATOR=NAME": ("G",),
+    "--torch VERSION": ("torch-version", "pytorch-version", "tag"),
+    "--set CMAKE_GENERATOR=NAME": ("G", "generator"),
+    "--set CXX=NAME": ("cxx", "compiler", "host-compiler"),
+    "--set CC=NAME": ("cc",),
+    "--set CXXFLAGS=-march=NAME": ("march",),
+    "--set BUILD_TEST=1": ("tests", "build-tests", "with-tests"),
+    "--set BUILD_TEST=0": ("no-tests", "skip-tests", "without-tests"),
     "--set KEY=VALUE": ("D",),
     "--mode wheel": ("wheel", "bdist-wheel"),
     "--mode develop": ("editable", "e"),
@@ -58,6 +65,7 @@ _OFF: Final[Mapping[str, str]] = {
 }
 _DENIES: Final = re.compile(r"(?:no|non|not|without|disable|skip|dont|exclude)[-_]")
 _GRANTS: Final = re.compile(r"(?:with|enable|use|build)[-_]")
+_PLACE: Final = re.compile(r"(?:KEY=VALUE|[A-Z]+)$")
 _NAME: Final = r"[A-Za-z_]\w*"
 # Of CMake (-DX=1, -DX:BOOL=ON), of make (X=1), and of no tool (--USE_X=1).
 _DEFINED: Final = re.compile(rf"-D({_NAME})(?::[A-Za-z]+)?(?:=(.*))?", re.DOTALL)
@@ -131,12 +139,13 @@ def _granted(plain: str) -> str:
 
 def _with_value(instead: str, value: str, plain: str) -> str:
     """Return words with the value that was given, in the place that they have for one."""
-    flag, _, place = instead.partition(" ")
-    if place == "NAME":
+    flag, _, rest = instead.partition(" ")
+    if not rest:
+        return flag
+    if rest == "{}":
         return f"{flag} {plain}"
-    if value and place.isupper():
-        return f"{flag} {as_word(value)}"
-    return instead
+    place = _PLACE.search(rest)
+    return f"{flag} {as_word(rest[: place.start()] + value)}" if value and place else instead
 
 
 def _as_setting(word: str, following: str, switches: Collection[str]) -> str:
@@ -154,11 +163,12 @@ def _as_setting(word: str, following: str, switches: Collection[str]) -> str:
     plain = name.casefold().replace("_", "-")
     off = _DENIES.match(plain)
     rest = (_DENIES if off else _GRANTS).sub("", plain, count=1)
-    rest = _GRANTS.sub("", rest, count=1).upper().replace("-", "_")
-    if rest == plain.upper().replace("-", "_") or rest in ("CUDA", *(each.upper() for each in _UNSUPPORTED)):
+    rest = _GRANTS.sub("", rest, count=1)
+    if rest in ("cuda", *_UNSUPPORTED):
         return ""
+    bare = rest.upper().replace("-", "_")
     first = "BUILD" if plain.startswith("build") else "USE"
-    for switch in (f"{first}_{rest}", f"USE_{rest}", f"BUILD_{rest}"):
+    for switch in (f"{first}_{bare}", f"USE_{bare}", f"BUILD_{bare}") if rest != plain else (f"USE_{bare}",):
         if switch in switches:
             return f"--set {switch}={value or ('0' if off else '1')}"
     return ""
@@ -180,7 +190,14 @@ def why_nothing_near(word: str, known: Collection[str]) -> str:
 
 
 def near_flag(word: str, known: Collection[str]) -> str:
-    """Return the end of a sentence with the flag nearest by letters, unless it means the contrary."""
-    denies = bool(_DENIES.match(word.lstrip("-")))
-    alike = [each for each in known if bool(_DENIES.match(each.lstrip("-"))) == denies]
-    return did_you_mean(word, alike)
+    """Return the end of a sentence with the flag nearest by letters, unless it means the contrary.
+
+    Flags are short, and a word of another tool is no slip of one: --lto is far from --url.
+    """
+    import difflib
+
+    bare = word.lstrip("-").casefold().replace("_", "-")
+    denies = bool(_DENIES.match(bare))
+    alike = {each.lstrip("-"): each for each in known if bool(_DENIES.match(each.lstrip("-"))) == denies}
+    near = difflib.get_close_matches(bare, alike, n=1, cutoff=0.75)
+    return f"; did you mean {alike[near[0]]}?" if near else ""

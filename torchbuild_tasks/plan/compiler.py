@@ -400,7 +400,8 @@ def list_installable(question: Question) -> tuple[Tool, ...]:
 def _driver_in(value: str, families: tuple[str, ...]) -> tuple[str, str] | None:
     """Return the word of a CC or CXX that is one of these programs, by its name, and which one it is.
 
-    An option may name a folder that is called like one. With the prefix of a cross compiler and the number of a release: aarch64-linux-gnu-gcc-12, gcc-12.
+    With the prefix of a cross compiler and the number of a release: aarch64-linux-gnu-gcc-12, gcc-12. An
+    option may name a folder that is called like one.
     """
     for word in takewhile(lambda word: not word.startswith("-"), flag_words(value)):
         found = re.fullmatch(r"(?:[\w.+-]*-)?([a-z+]+?)(?:-?\d+(?:\.\d+)*)?", _program(word))
