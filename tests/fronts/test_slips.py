@@ -71,6 +71,10 @@ def test_a_switch_of_the_build_is_given_with_set(words: list[str], instead: str)
         ("--march=native", "--set CXXFLAGS=-march=native"),
         ("--no-tests", "--set BUILD_TEST=0"),
         ("--asan", "--set USE_ASAN=1"),
+        ("--no-sccache", "--cache none"),
+        ("--cuda=12.4", "--cuda --cuda-toolkit 12.4"),
+        ("12.4", "--cuda-toolkit 12.4"),
+        ("2.6.0", "--torch 2.6.0"),
     ],
 )
 def test_another_tools_flag_is_answered_by_ours(word: str, instead: str) -> None:

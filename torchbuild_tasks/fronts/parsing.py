@@ -420,7 +420,13 @@ def _value_error(verb: str, error: argparse.ArgumentError) -> UsageError:
     what = "needs a value" if "expected" in str(error) else "takes no value"
     if error.argument_name == "--set":
         what += " such as USE_DISTRIBUTED=0, without CMake's -D"
-    return UsageError(f"{error.argument_name} {what}", next_step=f"Its values: {_help_command(verb)}")
+    step = f"Its values: {_help_command(verb)}"
+    given = re.search(
+        r"ignored explicit argument '(.+)'", str(error)
+    )  # argparse's words, Python 3.11 to 3.14
+    if given and (meant := _meant(verb, given.groups())):
+        step = f"Write: {error.argument_name} {meant}"
+    return UsageError(f"{error.argument_name} {what}", next_step=step)
 
 
 def _help_command(verb: str) -> str:

@@ -65,6 +65,8 @@ _OFF: Final[Mapping[str, str]] = {
 }
 _DENIES: Final = re.compile(r"(?:no|non|not|without|disable|skip|dont|exclude)[-_]")
 _GRANTS: Final = re.compile(r"(?:with|enable|use|build)[-_]")
+_RELEASE: Final = re.compile(r"(\d+)\.\d+(?:\.\d+)?")
+_FIRST_CUDA: Final = 8  # torch's own versions are below
 _PLACE: Final = re.compile(r"(?:KEY=VALUE|[A-Z]+)$")
 _NAME: Final = r"[A-Za-z_]\w*"
 # Of CMake (-DX=1, -DX:BOOL=ON), of make (X=1), and of no tool (--USE_X=1).
@@ -117,8 +119,16 @@ def what_was_meant(words: Sequence[str], known: Collection[str], switches: Colle
     if say_odd_letters(word):
         return plain_word(word)
     following = words[1] if len(words) > 1 and not words[1].startswith("-") else ""
-    if "--set" in known and (said := _as_setting(word, following, switches)):
-        return said
+    said = _as_setting(word, following) if "--set" in known else ""
+    said = said or _as_flag(word, following, known)
+    return said or (_as_switch(word, switches) if "--set" in known else "")
+
+
+def _as_flag(word: str, following: str, known: Collection[str]) -> str:
+    """Return the flag of ours that another tool's flag means, or a bare number of a release; else ""."""
+    if number := _RELEASE.fullmatch(word):
+        flag = "--cuda-toolkit" if int(number[1]) >= _FIRST_CUDA else "--torch"
+        return f"{flag} {word}" if flag in known else ""
     name, _, value = word.partition("=")
     bare = name.lstrip("-") if name.startswith("-") else ""
     if not bare:
@@ -148,8 +158,8 @@ def _with_value(instead: str, value: str, plain: str) -> str:
     return f"{flag} {as_word(rest[: place.start()] + value)}" if value and place else instead
 
 
-def _as_setting(word: str, following: str, switches: Collection[str]) -> str:
-    """Return a switch of the build as --set has it; "" for any other word."""
+def _as_setting(word: str, following: str) -> str:
+    """Return a build variable in capitals as --set has it; "" for any other word."""
     if word == "-D" and (found := _DEFINED.fullmatch(f"-D{following}")):
         following = ""
     else:
@@ -157,6 +167,11 @@ def _as_setting(word: str, following: str, switches: Collection[str]) -> str:
     if found and (word.startswith("-") or "=" in word):
         value = found[2] if found[2] is not None else following or "1"
         return f"--set {as_word(f'{found[1]}={value}')}"
+    return ""
+
+
+def _as_switch(word: str, switches: Collection[str]) -> str:
+    """Return a switch in small letters (--no-distributed, --asan) as --set has it; "" for any other word."""
     name, _, value = word.removeprefix("--").partition("=")
     if not word.startswith("--"):
         return ""
