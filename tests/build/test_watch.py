@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path
 
 import pytest
 
 from torchbuild_tasks.build.watch import Saves
-from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.errors import Interrupted, UsageError
 
 
 def test_what_is_saved_between_two_waits_is_reported(tmp_path: Path) -> None:
@@ -28,3 +29,9 @@ def test_what_is_saved_between_two_waits_is_reported(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be watched"):
         Saves(tmp_path / "none", lambda path: True)
+
+
+def test_once_it_is_said_that_ctrl_c_ends_the_wait_it_does(tmp_path: Path) -> None:
+    saves = Saves(tmp_path, lambda path: True)
+    with pytest.raises(Interrupted):
+        saves.wait(lambda: signal.raise_signal(signal.SIGINT))

@@ -49,15 +49,20 @@ class Saves:
         )
         self._next()  # the first call starts watching
 
-    def wait(self) -> tuple[str, ...]:
+    def wait(self, say: Callable[[], None] = lambda: None) -> tuple[str, ...]:
         """Wait for a save; return the files saved since the last answer, sorted.
 
+        Args:
+            say: tells the user that it waits, once Ctrl-C ends the wait.
+
         Raises:
-            KeyboardInterrupt: Ctrl-C.
+            Interrupted: Ctrl-C or SIGTERM.
         """
-        while True:
-            if changes := self._next():
-                return tuple(sorted({self._relative(path) for _, path in changes}))
+        with interruptible():
+            say()
+            while True:
+                if changes := self._next():
+                    return tuple(sorted({self._relative(path) for _, path in changes}))
 
     def _next(self) -> Set[tuple[Change, str]]:
         try:
@@ -83,11 +88,6 @@ class Watch:
         outputs = patterns(question.catalog, question.era).below(within)
         self._saves = Saves(root, lambda path: starts_build(path, outputs))
 
-    def wait(self) -> tuple[str, ...]:
-        """Wait for a save; return the files saved since the last answer, relative to the checkout.
-
-        Raises:
-            Interrupted: Ctrl-C or SIGTERM.
-        """
-        with interruptible():
-            return self._saves.wait()
+    def wait(self, say: Callable[[], None]) -> tuple[str, ...]:
+        """Wait for a save of what is built; see `Saves.wait`."""
+        return self._saves.wait(say)

@@ -118,9 +118,8 @@ def _watch(request: BuildRequest, report: Reporter) -> Outcome:
     _build_once(request, report, first=True)
     again = dataclasses.replace(request, clean=False)
     while True:
-        report.note("Waiting for a save; Ctrl-C ends this.", alone=True)
         try:
-            saved = watched.wait()
+            saved = watched.wait(lambda: report.note("Waiting for a save; Ctrl-C ends this.", alone=True))
         except Interrupted:
             return Outcome(None)
         report.note(f"saved: {first_few(saved, 4)}", alone=True)
