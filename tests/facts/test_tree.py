@@ -210,9 +210,15 @@ def test_what_stands_where_a_build_makes_its_folders(tmp_path: Path) -> None:
     assert not look_at_tree(machine(tmp_path / "other", files=checkout()), ROOT).blocked
 
 
-def test_an_empty_cmakelists_is_no_checkout(tmp_path: Path) -> None:
-    probe = machine(tmp_path, files=checkout(**{"CMakeLists.txt": ""}))
-    assert "CMakeLists.txt is empty" in (look_at_tree(probe, ROOT).problem or "")
+@pytest.mark.parametrize("name", ["CMakeLists.txt", "setup.py"])
+def test_a_file_that_a_build_begins_with_is_not_empty(tmp_path: Path, name: str) -> None:
+    probe = machine(tmp_path, files=checkout(**{name: ""}))
+    assert f"{name} is empty" in (look_at_tree(probe, ROOT).problem or "")
+
+
+def test_all_words_of_version_txt_are_the_version(tmp_path: Path) -> None:
+    probe = machine(tmp_path, files=checkout(**{"version.txt": "2.6.0a0\n2.7.0\n"}))
+    assert look_at_version(ROOT, probe) == "2.6.0a0 2.7.0"
 
 
 @needs_symlinks

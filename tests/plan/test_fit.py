@@ -411,3 +411,15 @@ def test_a_clone_without_files_is_checked_out() -> None:
     plan = plan_of(facts)
     assert "git -C /src checkout HEAD -- ." in found(plan.findings, "source").fix
     assert not plan.expectations
+
+
+@pytest.mark.parametrize(
+    ("problem", "file"),
+    [
+        ("pyproject.toml cannot be read: Expected ']'", "pyproject.toml"),
+        ("its setup.py is empty, so it was not unpacked or checked out completely", "setup.py"),
+    ],
+)
+def test_a_broken_file_is_put_back(problem: str, file: str) -> None:
+    finding = found(plan_of(linux_facts(tree=tree(root="/src", problem=problem))).findings, "source")
+    assert f"git -C /src checkout HEAD -- {file}" in finding.fix

@@ -29,6 +29,8 @@ SMALLEST = "minimal"
 WITH_DEBUG_INFO = ("Debug", "RelWithDebInfo")
 # Bytes with which no build that has something to compile ends well.
 FULL = 1 << 20
+# A problem of a checkout that is one of a file in it (facts/tree.py).
+_BROKEN_FILE = re.compile(r"(?:its )?([\w.]+) (?:is empty|cannot be read)")
 
 
 def check_machine_and_tree(decisions: Decisions, needs: Need) -> tuple[Finding, ...]:
@@ -70,6 +72,9 @@ def _check_tree(question: Question, variables: Mapping[str, str]) -> Iterator[Fi
         if "not checked out" in tree.problem:
             line = question.line("git", "-C", tree.root, "checkout", "HEAD", "--", ".")
             fix = f"{line}; or {fix[0].lower()}{fix[1:]}"
+        elif file := _BROKEN_FILE.match(tree.problem):
+            line = question.line("git", "-C", tree.root, "checkout", "HEAD", "--", file[1])
+            fix = f"Put that file back; in a git checkout: {line}. Or get another one: torchbuild source get"
         yield Finding.error("source", f"{tree.root}: {tree.problem}", fix)
         return
     yield from _check_repository(question)
