@@ -356,7 +356,7 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
         text += f"; nvcc gets {host.value}, everything else {tool.path}"
         fix = f"To have one for both: {question.line('--set', f'CXX={host.value}')}"
         return (Finding.warn("host-compiler", text, fix),)
-    fix = _host_fix(question, limits)
+    fix = _host_instead(question, limits, asked) if asked and asked.value else _host_fix(question, limits)
     return (Finding.error("host-compiler", text, fix),)
 
 
@@ -373,6 +373,25 @@ def _host_in_flags(question: Question) -> Choice | None:
 
 def _install(question: Question, package: str) -> str:
     return how_to_install(question.facts, question.catalog, package)
+
+
+def _host_instead(question: Question, limits: HostLimits, asked: Choice) -> str:
+    """Advise another compiler where a variable names one that nvcc refuses: only that one is taken."""
+    able = [
+        tool for tool in list_cxx(question) if not limits.refusal(tool) and _fits(question, tool) is not False
+    ]
+    in_flags = asked.name in HOST_FLAGS
+    if able and in_flags:
+        return f"Take -ccbin out of {asked.name}: {able[0].path} ({able[0].name} {able[0].version}) is here."
+    if able:
+        named = question.line("--set", f"{asked.name}={able[0].path}")
+        return f"Name {able[0].name} {able[0].version}, which is here: {named}"
+    fix = _host_fix(question, limits)
+    if not fix.startswith("Install"):
+        return fix
+    then = f"take -ccbin out of {asked.name}" if in_flags else f"name it: --set {asked.name}=PATH"
+    first, _, rest = fix.rstrip(".").partition(OR_ADVISED)
+    return f"{first}, and {then}{OR_ADVISED if rest or OR_ADVISED in fix else ''}."
 
 
 def _host_fix(question: Question, limits: HostLimits) -> str:

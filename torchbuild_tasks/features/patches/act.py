@@ -398,7 +398,7 @@ def apply_section(
     reverse: bool = False,
     on_moved: Callable[[str], None] = lambda line: None,
 ) -> bytes | None:
-    """Apply a section to a file's content by git; None is no file. The file keeps its line ends, whatever the change has.
+    """Apply a section to a file's content by git, and keep that file's line ends; None is no file.
 
     Args:
         content: the present content of the file.
