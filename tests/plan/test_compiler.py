@@ -429,3 +429,14 @@ def test_a_compiler_of_the_other_language_is_refused(name: str, value: str, othe
 def test_a_compiler_of_cxx_is_not(value: str) -> None:
     plan = plan_of(machine(GXX, GCC), set=(f"CXX={value}",))
     assert not any("is a C compiler" in each.text for each in plan.findings)
+
+
+def test_a_cache_before_the_compiler_that_is_not_here_is_refused() -> None:
+    """CMake would take it for the compiler, and stop."""
+    flags = {"set": ("CXX=ccache g++", "CC=ccache gcc")}
+    lacking = replace(machine(GXX, GCC), tools=(Tool(name="ccache", looked=("/usr/bin",)),))
+    told = [each for each in plan_of(lacking, **flags).findings if each.status == "error"]
+    assert ["ccache is not here" in each.text for each in told] == [True, True]
+    assert "CXX=g++" in told[0].fix and "CC=gcc" in told[1].fix
+    having = replace(lacking, tools=(tool("ccache", "4.8"),))
+    assert not any("is not here" in each.text for each in plan_of(having, **flags).findings)

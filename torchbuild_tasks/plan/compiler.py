@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
 import msgspec
@@ -234,7 +235,22 @@ def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, 
     """Check that there are compilers, and that the one for C++ can compile this torch."""
     if question.facts.windows is not None:
         return (*_check_on_windows(question, compilers), *_check_c(question, compilers.tool))
+    if absent := tuple(_check_launchers(question)):
+        return absent
     return (*_check_cxx(question, compilers), *_check_c(question, compilers.tool))
+
+
+def _check_launchers(question: Question) -> Iterator[Finding]:
+    """Report a compiler cache before a compiler that is not here: CMake does not get past it."""
+    missing = {tool.name for tool in question.facts.tools if tool.path is None}
+    for name in ("CXX", "CC"):
+        asked = decide(question, name)
+        words = flag_words(asked.value) if asked else []
+        if asked and len(words) > 1 and words[0] in missing:
+            text = f"{name}={asked.value} ({asked.because}): {words[0]} is not here"
+            without = question.line("--set", f"{name}={asked.value.partition(words[0])[2].strip()}")
+            fix = f"Take it out: {without}. A cache of compiles is a flag, --cache."
+            yield Finding.error("compiler", text, fix)
 
 
 def _check_c(question: Question, cxx: Tool | None) -> tuple[Finding, ...]:
