@@ -28,6 +28,7 @@ from torchbuild_tasks.plan.cuda.devices import devices
 from torchbuild_tasks.plan.cuda.driver import check_driver
 from torchbuild_tasks.plan.cuda.managed import managed_series
 from torchbuild_tasks.plan.cuda.toolkit import (
+    FOLDER,
     MANAGED,
     NVCC_NAMES,
     ROOTS,
@@ -274,7 +275,7 @@ def _try(question: Question, word: str, gpus: tuple[Device, ...]) -> tuple[tuple
     The GPUs are the same whatever the toolkit and the torch, and merging them for each took a seventh.
     """
     request = question.request
-    named = (*ROOTS, *NVCC_NAMES)
+    named = (*ROOTS, FOLDER, *NVCC_NAMES)
     kept = tuple(text for text in request.set if split_assignment(text)[0] not in named)
     asked = Question(
         replace(request, cuda_toolkit=word, set=kept), question.facts, question.catalog, question.settings
