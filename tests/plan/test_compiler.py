@@ -411,7 +411,7 @@ def test_a_compiler_that_is_doubted_itself_is_not_advised() -> None:
     ],
 )
 def test_a_compiler_of_the_other_language_is_refused(name: str, value: str, other: str) -> None:
-    facts = machine(GXX, GCC)
+    facts = replace(machine(GXX, GCC), tools=(tool("ccache", "4.8"),))
     plan = plan_of(facts, set=(f"{name}={value}",))
     finding = found(plan.findings, "compiler" if name == "CXX" else "c-compiler")
     assert finding.status == "error"

@@ -242,11 +242,11 @@ def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, 
 
 def _check_launchers(question: Question) -> Iterator[Finding]:
     """Report a compiler cache before a compiler that is not here: CMake does not get past it."""
-    missing = {tool.name for tool in question.facts.tools if tool.path is None}
+    here = {tool.name for tool in question.facts.tools if tool.path}
     for name in ("CXX", "CC"):
         asked = decide(question, name)
         words = flag_words(asked.value) if asked else []
-        if asked and len(words) > 1 and words[0] in missing:
+        if asked and len(words) > 1 and words[0] in ("ccache", "sccache") and words[0] not in here:
             text = f"{name}={asked.value} ({asked.because}): {words[0]} is not here"
             without = question.line("--set", f"{name}={asked.value.partition(words[0])[2].strip()}")
             fix = f"Take it out: {without}. A cache of compiles is a flag, --cache."
