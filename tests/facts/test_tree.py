@@ -10,6 +10,7 @@ from tests.facts.fakes import link, machine, windows_machine, write
 from tests.support.capabilities import needs_enforced_permissions, needs_symlinks
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import UNPACKED, look_at_tree, look_at_version
+from torchbuild_tasks.plan.fit import EMPTY
 
 ROOT = "/src/pytorch"
 CHECKOUT = {
@@ -210,10 +211,14 @@ def test_what_stands_where_a_build_makes_its_folders(tmp_path: Path) -> None:
     assert not look_at_tree(machine(tmp_path / "other", files=checkout()), ROOT).blocked
 
 
-@pytest.mark.parametrize("name", ["CMakeLists.txt", "setup.py"])
-def test_a_file_that_a_build_begins_with_is_not_empty(tmp_path: Path, name: str) -> None:
-    probe = machine(tmp_path, files=checkout(**{name: ""}))
-    assert f"{name} is empty" in (look_at_tree(probe, ROOT).problem or "")
+def test_an_empty_cmakelists_is_no_checkout(tmp_path: Path) -> None:
+    probe = machine(tmp_path, files=checkout(**{"CMakeLists.txt": ""}))
+    assert "CMakeLists.txt is empty" in (look_at_tree(probe, ROOT).problem or "")
+
+
+def test_an_empty_setup_py_is_seen_by_its_digest(tmp_path: Path) -> None:
+    probe = machine(tmp_path, files=checkout(**{"setup.py": ""}))
+    assert look_at_tree(probe, ROOT).digests["setup.py"] == EMPTY
 
 
 def test_all_words_of_version_txt_are_the_version(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from torchbuild_tasks.catalog import GIB, load_catalog
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Disk, Facts, Health, Host, Memory, Need, Previous, Room
 from torchbuild_tasks.plan.decisions import decide_build
-from torchbuild_tasks.plan.fit import check_machine_and_tree
+from torchbuild_tasks.plan.fit import EMPTY, check_machine_and_tree
 from torchbuild_tasks.values import replace
 
 
@@ -417,9 +417,15 @@ def test_a_clone_without_files_is_checked_out() -> None:
     ("problem", "file"),
     [
         ("pyproject.toml cannot be read: Expected ']'", "pyproject.toml"),
-        ("its setup.py is empty, so it was not unpacked or checked out completely", "setup.py"),
+        ("its CMakeLists.txt is empty, so it was not unpacked or checked out completely", "CMakeLists.txt"),
     ],
 )
 def test_a_broken_file_is_put_back(problem: str, file: str) -> None:
     finding = found(plan_of(linux_facts(tree=tree(root="/src", problem=problem))).findings, "source")
     assert f"git -C /src checkout HEAD -- {file}" in finding.fix
+
+
+def test_an_empty_setup_py_is_put_back() -> None:
+    facts = with_tree(linux_facts(), root="/src", digests={"setup.py": EMPTY})
+    finding = found(plan_of(facts).findings, "source")
+    assert finding.status == "error" and "checkout HEAD -- setup.py" in finding.fix

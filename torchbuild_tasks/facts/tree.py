@@ -23,7 +23,6 @@ from torchbuild_tasks.system.git import guard
 from torchbuild_tasks.text.paths import file_name
 from torchbuild_tasks.values import Malformed, as_table, from_json, parse_json, parse_toml, replace, texts_in
 
-_NEVER_EMPTY = ("CMakeLists.txt", "setup.py")  # an empty setup.py builds nothing, and says nothing
 MARKS = ("version.txt", "CMakeLists.txt", "torch/__init__.py", "c10")
 DIGESTED = ("version.txt", "pyproject.toml", "setup.py", "requirements.txt", "CMakeLists.txt")
 SAMPLE_MARK = "__sample__"
@@ -112,9 +111,9 @@ def _checkout_problem(probe: Probe, root: str, given: str) -> str | None:
         return "a file, not a folder"
     missing = _missing_marks(probe, root)
     if not missing:
-        empty = [name for name in _NEVER_EMPTY if probe.size(probe.join(root, name)) == 0]
-        said = "is empty, so it was not unpacked or checked out completely"
-        return f"its {empty[0]} {said}" if empty else None
+        empty = probe.size(probe.join(root, "CMakeLists.txt")) == 0
+        said = "its CMakeLists.txt is empty, so it was not unpacked or checked out completely"
+        return said if empty else None
     if len(missing) == len(MARKS) and _is_bare_of_files(probe, root):
         return UNPACKED
     return f"not a PyTorch checkout: it has no {', no '.join(missing)}{_nearby_checkout(probe, root)}"
