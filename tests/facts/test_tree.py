@@ -9,7 +9,7 @@ import pytest
 from tests.facts.fakes import link, machine, windows_machine, write
 from tests.support.capabilities import needs_enforced_permissions, needs_symlinks
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.facts.tree import UNPACKED, look_at_tree, look_at_version
+from torchbuild_tasks.facts.tree import SHUT, UNPACKED, look_at_tree, look_at_version
 from torchbuild_tasks.plan.fit import EMPTY
 
 ROOT = "/src/pytorch"
@@ -198,6 +198,15 @@ def test_line_ends_of_windows_are_no_change(tmp_path: Path) -> None:
     crlf = {name: text.replace("\n", "\r\n") for name, text in checkout().items()}
     unix = look_at_tree(machine(tmp_path / "lf", files=checkout()), ROOT)
     assert look_at_tree(machine(tmp_path / "crlf", files=crlf), ROOT).digests == unix.digests
+
+
+@needs_enforced_permissions
+def test_a_build_folder_of_another_user_stands_in_the_way(tmp_path: Path) -> None:
+    probe = machine(tmp_path, files=checkout(**{"build/x": ""}))
+    folder = Path(probe.at(f"{ROOT}/build"))
+    folder.chmod(0o555)
+    assert look_at_tree(probe, ROOT).blocked == {f"{ROOT}/build": SHUT}
+    folder.chmod(0o755)
 
 
 @needs_symlinks

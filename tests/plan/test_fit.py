@@ -429,3 +429,9 @@ def test_an_empty_setup_py_is_put_back() -> None:
     facts = with_tree(linux_facts(), root="/src", digests={"setup.py": EMPTY})
     finding = found(plan_of(facts).findings, "source")
     assert finding.status == "error" and "checkout HEAD -- setup.py" in finding.fix
+
+
+def test_a_folder_that_another_user_made_is_taken_over() -> None:
+    facts = with_tree(linux_facts(), blocked={"/src/build": "a folder that you cannot write to"})
+    finding = found(plan_of(facts).findings, "writable")
+    assert finding.status == "error" and "sudo chown -R $(id -u) /src/build" in finding.fix

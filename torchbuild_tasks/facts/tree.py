@@ -23,6 +23,7 @@ from torchbuild_tasks.system.git import guard
 from torchbuild_tasks.text.paths import file_name
 from torchbuild_tasks.values import Malformed, as_table, from_json, parse_json, parse_toml, replace, texts_in
 
+SHUT: Final = "a folder that you cannot write to"
 MARKS = ("version.txt", "CMakeLists.txt", "torch/__init__.py", "c10")
 DIGESTED = ("version.txt", "pyproject.toml", "setup.py", "requirements.txt", "CMakeLists.txt")
 SAMPLE_MARK = "__sample__"
@@ -140,7 +141,7 @@ def _gone(probe: Probe, root: str) -> str:
 def _in_the_way(probe: Probe, path: str) -> str:
     """Say what stands where a folder is to be made; "" where nothing does."""
     if probe.is_dir(path):
-        return ""
+        return SHUT if probe.writable(path) is False else ""
     if probe.exists(path):
         return "a file"
     there = file_name(path) in probe.children(probe.names.parent(path))

@@ -99,8 +99,19 @@ def _check_tree(question: Question, variables: Mapping[str, str]) -> Iterator[Fi
         if here and applies(row.torch, question.version) and _is_on(row, variables):
             text = f"{tree.root!r} has {row.character!r} in its path: {row.breaks}"
             yield Finding(id="path", status=row.status, text=text, fix=row.fix)
+    yield from _check_writable(question)
+
+
+def _check_writable(question: Question) -> Iterator[Finding]:
+    """Report what stands where a build writes, and what it cannot write to."""
+    tree = question.facts.tree
     for path, what in tree.blocked.items():
         text = f"{path} is {what}, where the build makes a folder"
+        if "cannot write" in what:  # a build with sudo leaves it so
+            text = f"{path} is {what}, and the build writes there"
+            fix = f"Make it yours: sudo chown -R $(id -u) {question.line(path)}"
+            yield Finding.error("writable", text, fix)
+            continue
         fix = f"Remove it: {question.line('rm' if question.facts.windows is None else 'del', path)}"
         yield Finding.error("writable", text, fix)
     if tree.writable is False:

@@ -110,7 +110,7 @@ def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterato
         yield _refuse_uncompiled(question, chosen, code, known)
         return
     row = cuda_row(question, chosen.version)
-    if code.kind and not _makes(question, chosen, code) and _able(question, code):
+    if code.kind and row and not _makes(question, chosen, code):
         yield _refuse_uncompiled(question, chosen, code, known)
         return
     if row and str(code.plain) in row.deprecated:
@@ -141,7 +141,10 @@ def _refuse_uncompiled(
     able = _able(question, code)
     if not able:
         text = f"no CUDA toolkit that is known compiles for {code}; {span}"
-        return Finding.error(ARCHS_ID, text, "Look up the compute capability of the GPU.")
+        fix = "Look up the compute capability of the GPU."
+        if code.kind and code.plain in known:
+            fix = f"Without the letter: --arch {code.plain}"
+        return Finding.error(ARCHS_ID, text, fix)
     asked = asked_archs(question)
     request = f" ({asked})" if asked not in WORDS and str(code.plain) not in asked else ""
     text = f"{chosen.name} does not compile for {code}{request}; CUDA {able[0]} to {able[-1]} do. {span}"
