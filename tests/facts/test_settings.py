@@ -155,3 +155,12 @@ def test_a_build_type_is_no_settings_file(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(UsageError) as caught:
         find_settings("Release", ".")
     assert caught.value.next_step == "For a build type write: --build-type Release"
+
+
+@pytest.mark.parametrize(
+    "text", ["jobs = 1\njobs = 2\n", "[set]\nA = 1\nA = 2\n", "[set]\nA = 1\n[set]\nB = 1\n"]
+)
+def test_what_is_there_twice_is_called_so(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_settings(write(tmp_path / "x.toml", text))
+    assert "is there twice" in caught.value.what and "Drop one" in caught.value.next_step

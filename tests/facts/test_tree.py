@@ -9,7 +9,8 @@ import pytest
 from tests.facts.fakes import link, machine, windows_machine, write
 from tests.support.capabilities import needs_enforced_permissions, needs_symlinks
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.facts.tree import UNPACKED, look_at_tree, look_at_version
+from torchbuild_tasks.facts.tree import SHUT, UNPACKED, look_at_tree, look_at_version
+from torchbuild_tasks.plan.fit import EMPTY
 
 ROOT = "/src/pytorch"
 CHECKOUT = {
@@ -199,6 +200,15 @@ def test_line_ends_of_windows_are_no_change(tmp_path: Path) -> None:
     assert look_at_tree(machine(tmp_path / "crlf", files=crlf), ROOT).digests == unix.digests
 
 
+@needs_enforced_permissions
+def test_a_build_folder_of_another_user_stands_in_the_way(tmp_path: Path) -> None:
+    probe = machine(tmp_path, files=checkout(**{"build/x": ""}))
+    folder = Path(probe.at(f"{ROOT}/build"))
+    folder.chmod(0o555)
+    assert look_at_tree(probe, ROOT).blocked == {f"{ROOT}/build": SHUT}
+    folder.chmod(0o755)
+
+
 @needs_symlinks
 def test_what_stands_where_a_build_makes_its_folders(tmp_path: Path) -> None:
     probe = machine(tmp_path, files=checkout(**{".torchbuild": "a file"}))
@@ -213,6 +223,16 @@ def test_what_stands_where_a_build_makes_its_folders(tmp_path: Path) -> None:
 def test_an_empty_cmakelists_is_no_checkout(tmp_path: Path) -> None:
     probe = machine(tmp_path, files=checkout(**{"CMakeLists.txt": ""}))
     assert "CMakeLists.txt is empty" in (look_at_tree(probe, ROOT).problem or "")
+
+
+def test_an_empty_setup_py_is_seen_by_its_digest(tmp_path: Path) -> None:
+    probe = machine(tmp_path, files=checkout(**{"setup.py": ""}))
+    assert look_at_tree(probe, ROOT).digests["setup.py"] == EMPTY
+
+
+def test_all_words_of_version_txt_are_the_version(tmp_path: Path) -> None:
+    probe = machine(tmp_path, files=checkout(**{"version.txt": "2.6.0a0\n2.7.0\n"}))
+    assert look_at_version(ROOT, probe) == "2.6.0a0 2.7.0"
 
 
 @needs_symlinks

@@ -411,7 +411,7 @@ def test_a_compiler_that_is_doubted_itself_is_not_advised() -> None:
     ],
 )
 def test_a_compiler_of_the_other_language_is_refused(name: str, value: str, other: str) -> None:
-    facts = machine(GXX, GCC)
+    facts = replace(machine(GXX, GCC), tools=(tool("ccache", "4.8"),))
     plan = plan_of(facts, set=(f"{name}={value}",))
     finding = found(plan.findings, "compiler" if name == "CXX" else "c-compiler")
     assert finding.status == "error"
@@ -429,3 +429,14 @@ def test_a_compiler_of_the_other_language_is_refused(name: str, value: str, othe
 def test_a_compiler_of_cxx_is_not(value: str) -> None:
     plan = plan_of(machine(GXX, GCC), set=(f"CXX={value}",))
     assert not any("is a C compiler" in each.text for each in plan.findings)
+
+
+def test_a_cache_before_the_compiler_that_is_not_here_is_refused() -> None:
+    """CMake would take it for the compiler, and stop."""
+    flags = {"set": ("CXX=ccache g++", "CC=ccache gcc")}
+    lacking = replace(machine(GXX, GCC), tools=(Tool(name="ccache", looked=("/usr/bin",)),))
+    told = [each for each in plan_of(lacking, **flags).findings if each.status == "error"]
+    assert ["ccache is not here" in each.text for each in told] == [True, True]
+    assert "CXX=g++" in told[0].fix and "CC=gcc" in told[1].fix
+    having = replace(lacking, tools=(tool("ccache", "4.8"),))
+    assert not any("is not here" in each.text for each in plan_of(having, **flags).findings)

@@ -159,3 +159,10 @@ def test_what_cmake_switches_off_on_windows_is_off_whatever_its_own_condition_sa
     assert (finding.status, "needs Linux" in finding.text) == ("error", True)
     assert told(plan_of(with_tree(linux_facts(), reads=reads), set=("USE_TENSORPIPE=1",))) == []
     assert told(plan_of(facts)) == []
+
+
+@pytest.mark.parametrize(("name", "processor"), [("USE_FBGEMM", "aarch64"), ("USE_TENSORPIPE", "x86_64")])
+def test_what_cmake_finds_out_by_itself_is_no_switch_to_set(name: str, processor: str) -> None:
+    facts = with_tree(windows_facts(host=Host(os="windows", arch=processor)), version="2.9.1", reads=None)
+    (finding,) = told(plan_of(facts, set=(f"{name}=1",)))
+    assert (finding.status, finding.fix) == ("error", f"Drop {name}.")

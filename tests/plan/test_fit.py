@@ -24,7 +24,7 @@ from torchbuild_tasks.catalog import GIB, load_catalog
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Disk, Facts, Health, Host, Memory, Need, Previous, Room
 from torchbuild_tasks.plan.decisions import decide_build
-from torchbuild_tasks.plan.fit import check_machine_and_tree
+from torchbuild_tasks.plan.fit import EMPTY, check_machine_and_tree
 from torchbuild_tasks.values import replace
 
 
@@ -411,3 +411,27 @@ def test_a_clone_without_files_is_checked_out() -> None:
     plan = plan_of(facts)
     assert "git -C /src checkout HEAD -- ." in found(plan.findings, "source").fix
     assert not plan.expectations
+
+
+@pytest.mark.parametrize(
+    ("problem", "file"),
+    [
+        ("pyproject.toml cannot be read: Expected ']'", "pyproject.toml"),
+        ("its CMakeLists.txt is empty, so it was not unpacked or checked out completely", "CMakeLists.txt"),
+    ],
+)
+def test_a_broken_file_is_put_back(problem: str, file: str) -> None:
+    finding = found(plan_of(linux_facts(tree=tree(root="/src", problem=problem))).findings, "source")
+    assert f"git -C /src checkout HEAD -- {file}" in finding.fix
+
+
+def test_an_empty_setup_py_is_put_back() -> None:
+    facts = with_tree(linux_facts(), root="/src", digests={"setup.py": EMPTY})
+    finding = found(plan_of(facts).findings, "source")
+    assert finding.status == "error" and "checkout HEAD -- setup.py" in finding.fix
+
+
+def test_a_folder_that_another_user_made_is_taken_over() -> None:
+    facts = with_tree(linux_facts(), blocked={"/src/build": "a folder that you cannot write to"})
+    finding = found(plan_of(facts).findings, "writable")
+    assert finding.status == "error" and "sudo chown -R $(id -u) /src/build" in finding.fix

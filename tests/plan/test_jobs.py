@@ -127,6 +127,13 @@ def test_jobs_that_fit_are_not_warned_of(memory: Memory) -> None:
     assert statuses(check_jobs(ask(facts), choose_jobs(ask(facts), "Release").value, "Release"), "jobs") == []
 
 
+@pytest.mark.parametrize(("jobs", "said"), [(16, []), (32, ["warn"])])
+def test_more_jobs_than_cores_are_warned_of_by_the_memory_alone(jobs: int, said: list[str]) -> None:
+    """Of 2 GiB each, 20 of them fit; there are 8 cores."""
+    facts = linux_facts(memory=Memory(available=41 * GIB))
+    assert statuses(plan_of(facts, jobs=jobs).findings, "jobs") == said
+
+
 @pytest.mark.parametrize("asked", ["abc", "0", "-3", "1.5", "4 ", "²"])
 def test_max_jobs_that_is_no_number_is_an_error(asked: str) -> None:
     plan = plan_of(linux_facts(environ={"MAX_JOBS": asked}))

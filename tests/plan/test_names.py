@@ -16,6 +16,7 @@ from torchbuild_tasks.model import Finding, Switch, Tree, TreeReads
 from torchbuild_tasks.plan.names import unread
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import check_variables
+from torchbuild_tasks.values import replace
 
 READS = TreeReads(
     names=("USE_CUDA", "USE_FLASH_ATTENTION", "USE_KINETO", "USE_MKLDNN", "USE_NUMPY"),
@@ -423,3 +424,37 @@ def test_letters_of_print_in_a_value(value: str, plain: str) -> None:
 
 def test_a_folder_may_be_called_anything() -> None:
     assert not told(ask(set=("CMAKE_PREFIX_PATH=/home/a\u00a0b/\u2013c",)))
+
+
+@each_case("name", ["PYTHON_EXECUTABLE", "Python_EXECUTABLE", "Python3_EXECUTABLE"])
+def test_another_python_for_cmake_is_told_of(name: str) -> None:
+    plan = plan_of(linux_facts(), set=(f"{name}=/usr/bin/python3.9",))
+    said = [each for each in plan.findings if each.status == "warn" and "--python" in each.fix]
+    assert any(name in each.text for each in said)
+
+
+def test_another_build_tree_of_scikit_build_core_is_refused() -> None:
+    facts = linux_facts(tree=modern_tree())
+    refused = plan_of(facts, set=("SKBUILD_BUILD_DIR=/tmp/x",))
+    assert any(each.status == "error" and "SKBUILD_BUILD_DIR" in each.text for each in refused.findings)
+    plan = plan_of(replace(facts, environ={"SKBUILD_BUILD_DIR": "/tmp/x"}))
+    assert any(each.status == "warn" and "SKBUILD_BUILD_DIR" in each.text for each in plan.findings)
+    assert "/tmp/x" not in {op.value for op in plan.env}
+
+
+@each_case(
+    ("assignment", "system", "said"),
+    [
+        ("BUILD_SHARED_LIBS=0", "linux", True),
+        ("BUILD_SHARED_LIBS=OFF", "linux", True),
+        ("BUILD_SHARED_LIBS=1", "linux", False),
+        ("BUILD_SHARED_LIBS=0", "windows", False),  # nothing is loaded before all else there
+        ("CXX=g++ -m32", "linux", True),
+        ("CXXFLAGS=-O2 -m32", "linux", True),
+        ("CXXFLAGS=-m64", "linux", False),
+    ],
+)
+def test_what_lets_a_build_fail_at_its_end_is_told_before(assignment: str, system: str, said: bool) -> None:
+    facts = linux_facts() if system == "linux" else windows_facts()
+    told_of = [each.text for each in plan_of(facts, set=(assignment,)).findings if each.status == "warn"]
+    assert any("libtorch_global_deps" in text or "32 bits" in text for text in told_of) is said

@@ -9,7 +9,10 @@ from packaging.requirements import Requirement
 
 from tests.support.machines import ask, base_python, linux_facts, plan_of, python, settings, statuses, tool
 from tests.support.windows import windows_facts
-from torchbuild_tasks.model import Command, Facts
+from torchbuild_tasks.facts.installers import look_at_installers
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.model import Command, Facts, InstallerSetting
+from torchbuild_tasks.plan import index
 from torchbuild_tasks.plan.requirements import list_requirements, missing_requirements
 from torchbuild_tasks.values import replace
 
@@ -219,3 +222,52 @@ def test_a_variable_that_forbids_an_index_is_heard(
 def test_nothing_is_brought_over_a_forbidden_index() -> None:
     facts = linux_facts(pythons=(base_python(),), environ={"PIP_NO_INDEX": "1"})
     assert plan_of(facts).environment.better is None
+
+
+@pytest.mark.parametrize(
+    ("setting", "tools", "status", "says", "fix"),
+    [
+        (InstallerSetting(name="PIP_TARGET", value="/opt/x"), (), "error", "/opt/x", "Unset PIP_TARGET."),
+        (InstallerSetting(name="PIP_TARGET", value="/opt/x"), ("uv",), "warn", "/opt/x", "Unset"),
+        (
+            InstallerSetting(name="PIP_PREFIX", value="/p", place="/c"),
+            (),
+            "error",
+            "/p (/c)",
+            "Take prefix out",
+        ),
+        (InstallerSetting(name="PIP_USER", value="1"), (), "error", "in a venv", "Unset"),
+        (InstallerSetting(name="PIP_USER", value="0"), (), "", "", ""),
+        (
+            InstallerSetting(name="PIP_CONSTRAINT", value="/c", gone=("/c",)),
+            (),
+            "error",
+            "not there",
+            "Unset",
+        ),
+        (InstallerSetting(name="PIP_CONSTRAINT", value="/c"), (), "", "", ""),
+        (InstallerSetting(name="UV_CONSTRAINT", value="/c", gone=("/c",)), (), "", "", ""),
+        (InstallerSetting(name="UV_CONSTRAINT", value="/c", gone=("/c",)), ("uv",), "error", "not there", ""),
+        (
+            InstallerSetting(name="PIP_NO_INDEX", value="1", place="/c"),
+            (),
+            "error",
+            "no index",
+            "Take no-index",
+        ),
+    ],
+)
+def test_settings_of_the_installers_that_an_install_fails_with(
+    setting: InstallerSetting, tools: tuple[str, ...], status: str, says: str, fix: str
+) -> None:
+    facts = linux_facts(pythons=(base_python(),), installers=(setting,))
+    facts = replace(facts, tools=(*facts.tools, *(tool(name, "0.9") for name in tools)))
+    told = [each for each in plan_of(facts).findings if each.id == "requirements"]
+    assert [each.status for each in told] == ([status] if status else [])
+    assert all(says in each.text and fix in each.fix for each in told)
+
+
+def test_every_setting_that_the_plan_asks_for_is_looked_at() -> None:
+    asked = (*index._OF_PIP, *index._OF_UV, *index._FOLDERS.values(), *index._ELSEWHERE, index._USER)
+    environ = dict.fromkeys(asked, "1")
+    assert {each.name for each in look_at_installers(Probe(environ=environ))} >= set(asked)

@@ -123,3 +123,10 @@ def test_an_unknown_name_gets_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
         pick({}, "debug", None)
     assert raised.value.looked == ("no torchbuild.toml",)
+
+
+def test_a_wrong_word_is_answered_by_the_right_ones() -> None:
+    for data in ({"preset": "fast"}, {"builds": {"a": {"preset": "fast"}}}):
+        with pytest.raises(UsageError) as caught:
+            check_settings("x.toml", data, {})
+        assert "Choose one of" in caught.value.next_step and "minimal" in caught.value.next_step

@@ -273,3 +273,8 @@ def test_what_an_installer_is_asked_for_is_not_doubted(
 ) -> None:
     _, fix = refused(machine(toolset(T44), cuda=cuda, version=torch), cuda=True)
     assert wanted in fix and never not in fix
+
+
+def test_a_cuda_that_no_installer_has_a_toolset_for_is_changed() -> None:
+    _, fix = refused(machine(toolset(T44), cuda="9.0", version="2.6.0"), cuda=True)
+    assert "Visual Studio" not in fix and "--cuda-toolkit" in fix

@@ -388,6 +388,13 @@ def test_two_switches_with_which_the_build_stops() -> None:
         ({"no_patches": True, "patch_dir": "/p"}, "--patch-dir /p has an effect only without --no-patches"),
         ({"preset": "old-gpu"}, "--preset old-gpu has an effect only with --cuda"),
         ({"from_wheel": "auto", "linker": "lld"}, "--from-wheel compiles nothing"),
+        ({"from_wheel": "auto", "build_type": "Debug"}, "--from-wheel compiles nothing"),
+        ({"from_wheel": "auto", "cuda": True, "arch": "8.6"}, "--from-wheel compiles nothing"),
+        (
+            {"set": ("TORCH_CUDA_ARCH_LIST=8.6",)},
+            "--set TORCH_CUDA_ARCH_LIST=8.6 has an effect only with --cuda",
+        ),
+        ({"set": ("CUDA_HOME=/opt/cuda",)}, "--set CUDA_HOME=/opt/cuda has an effect only with --cuda"),
     ],
 )
 def test_a_flag_that_another_one_makes_void_is_reported(flags: dict[str, Any], says: str) -> None:

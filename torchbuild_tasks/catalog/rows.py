@@ -75,8 +75,7 @@ class VariableRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     `needs` says what an existing build tree needs when it changes. `refused` gives the reason why it must not
     be in the environment of a build, `instead` what to do, with {value} for what it was given. `kind` and
-    `values` say what it may be: a switch, a whole number (`count`) or one above 0, a version, options, a word
-    that leads to nothing, or one of these in any case, some on one system; with `stops` others end a build.
+    `values` say what it may be, as variables.toml explains; with `stops` anything else ends a build.
     """
 
     name: str
@@ -115,6 +114,7 @@ class OverruledRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     names: tuple[str, ...]
     words: tuple[str, ...]
     torch: str = ""
+    os: str = ""
     arch: str = ""
     because: str
     fix: str

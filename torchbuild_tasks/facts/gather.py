@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.facts.compilers import look_for_compilers
+from torchbuild_tasks.facts.installers import look_at_installers
 from torchbuild_tasks.facts.machine import (
     look_at_cpu,
     look_at_disk,
@@ -103,6 +104,7 @@ def gather(
             blas=_look_for_libraries(door, blas, pythons.result()) if blas else None,
             linked=_look_for_libraries(door, linked, pythons.result(), on_path=True) if linked else None,
             environ=environ,
+            installers=look_at_installers(plain),
             own=own_names(plain.environ, ignore_case=plain.windows),
             cut=tuple(sorted(set(door.cut))),  # last, after all probes
         )

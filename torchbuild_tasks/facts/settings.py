@@ -116,6 +116,10 @@ def _broken(path: Path, text: str, message: str) -> UsageError:
     line = lines[min(number, len(lines)) - 1]
     key = _KEY.match(line)
     where = f"{path}, line {number}" + (f", key {key[1]}" if key else "")
+    if re.match(r"Cannot (?:overwrite|declare)|Duplicate", message):
+        return UsageError(
+            f"{where}: it is there twice", looked=(line.strip()[:200],), next_step="Drop one of the two."
+        )
     odd = say_odd_letters(line)
     advice = 'Text needs quotes, true and false do not: preset = "dev", cuda = true.'
     return UsageError(

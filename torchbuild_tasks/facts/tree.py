@@ -23,6 +23,7 @@ from torchbuild_tasks.system.git import guard
 from torchbuild_tasks.text.paths import file_name
 from torchbuild_tasks.values import Malformed, as_table, from_json, parse_json, parse_toml, replace, texts_in
 
+SHUT: Final = "a folder that you cannot write to"
 MARKS = ("version.txt", "CMakeLists.txt", "torch/__init__.py", "c10")
 DIGESTED = ("version.txt", "pyproject.toml", "setup.py", "requirements.txt", "CMakeLists.txt")
 SAMPLE_MARK = "__sample__"
@@ -110,10 +111,10 @@ def _checkout_problem(probe: Probe, root: str, given: str) -> str | None:
     if not probe.is_dir(root):
         return "a file, not a folder"
     missing = _missing_marks(probe, root)
-    if not missing and probe.size(probe.join(root, "CMakeLists.txt")) == 0:
-        return "its CMakeLists.txt is empty, so it was not unpacked or checked out completely"
     if not missing:
-        return None
+        empty = probe.size(probe.join(root, "CMakeLists.txt")) == 0
+        said = "its CMakeLists.txt is empty, so it was not unpacked or checked out completely"
+        return said if empty else None
     if len(missing) == len(MARKS) and _is_bare_of_files(probe, root):
         return UNPACKED
     return f"not a PyTorch checkout: it has no {', no '.join(missing)}{_nearby_checkout(probe, root)}"
@@ -140,7 +141,7 @@ def _gone(probe: Probe, root: str) -> str:
 def _in_the_way(probe: Probe, path: str) -> str:
     """Say what stands where a folder is to be made; "" where nothing does."""
     if probe.is_dir(path):
-        return ""
+        return SHUT if probe.writable(path) is False else ""
     if probe.exists(path):
         return "a file"
     there = file_name(path) in probe.children(probe.names.parent(path))
@@ -189,7 +190,7 @@ def look_at_version(root: str, probe: Probe | None = None) -> str | None:
     if not probe.inside(probe.realpath(path), root):
         return None
     words = (probe.read(path) or "").split()
-    return words[0][:200] if words else None
+    return " ".join(words)[:200] or None  # setup.py takes all that is in it
 
 
 def _setup_version(probe: Probe, root: str) -> str | None:

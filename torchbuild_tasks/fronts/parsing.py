@@ -24,6 +24,7 @@ from torchbuild_tasks.fronts.slips import (
     check_quotes,
     dash_error,
     near_flag,
+    torn_assignment,
     what_was_meant,
     why_nothing_near,
 )
@@ -404,7 +405,7 @@ def _assign_words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dic
         extra = rest[len(due) + len(may) :]
         if extra[0][:1] in DASHES:
             raise dash_error(extra[0])
-        meant = _meant(verb, extra)
+        meant = torn_assignment(given.get("set") or (), extra) or _meant(verb, extra)
         raise UsageError(
             f"{command} does not know what to do with the word {extra[0]!r}",
             next_step=f"Write: {meant}" if meant else f"Its words and flags: {_help_command(verb)}",

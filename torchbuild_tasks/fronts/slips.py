@@ -107,6 +107,19 @@ def check_quotes(flag: str, text: str) -> None:
         )
 
 
+def torn_assignment(assignments: Sequence[str], words: Sequence[str]) -> str:
+    """Return the --set that was typed with blanks in it (X = 0, X 0); "" where it was not.
+
+    Args:
+        assignments: the values of --set.
+        words: what no flag and no word of the verb took.
+    """
+    last = assignments[-1] if assignments else ""
+    name, equals, value = last.partition("=")
+    rest = "".join(words[:2] if words[0] == "=" else words[:1]).removeprefix("" if equals else "=")
+    return f"--set {as_word(f'{name}={rest}')}" if name and not value and rest else ""
+
+
 def what_was_meant(words: Sequence[str], known: Collection[str], switches: Collection[str]) -> str:
     """Return what to write instead of the first of some words; "" where that is not known.
 

@@ -19,6 +19,7 @@ from torchbuild_tasks.model.facts import (
     Facts,
     Health,
     Host,
+    InstallerSetting,
     Memory,
     OtherTree,
     OwnPatch,

@@ -453,6 +453,18 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 # ---------------- all facts
 
 
+class InstallerSetting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A variable of pip or uv; `place` is the file of pip that says the same, "" for the environment.
+
+    `gone` are the files that it names and that are not there.
+    """
+
+    name: str
+    value: str
+    place: str = ""
+    gone: tuple[str, ...] = ()
+
+
 class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All facts, without conclusions.
 
@@ -485,6 +497,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     environ: Mapping[str, str] = msgspec.field(default_factory=dict)
     brought: Brought | None = None
     own: tuple[str, ...] = ()
+    installers: tuple[InstallerSetting, ...] = ()
     cut: tuple[str, ...] = ()
     health: Health | None = None
 

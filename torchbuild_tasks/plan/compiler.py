@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
 import msgspec
@@ -234,7 +235,22 @@ def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, 
     """Check that there are compilers, and that the one for C++ can compile this torch."""
     if question.facts.windows is not None:
         return (*_check_on_windows(question, compilers), *_check_c(question, compilers.tool))
+    if absent := tuple(_check_launchers(question)):
+        return absent
     return (*_check_cxx(question, compilers), *_check_c(question, compilers.tool))
+
+
+def _check_launchers(question: Question) -> Iterator[Finding]:
+    """Report a compiler cache before a compiler that is not here: CMake does not get past it."""
+    here = {tool.name for tool in question.facts.tools if tool.path}
+    for name in ("CXX", "CC"):
+        asked = decide(question, name)
+        words = flag_words(asked.value) if asked else []
+        if asked and len(words) > 1 and words[0] in ("ccache", "sccache") and words[0] not in here:
+            text = f"{name}={asked.value} ({asked.because}): {words[0]} is not here"
+            without = question.line("--set", f"{name}={asked.value.partition(words[0])[2].strip()}")
+            fix = f"Take it out: {without}. A cache of compiles is a flag, --cache."
+            yield Finding.error("compiler", text, fix)
 
 
 def _check_c(question: Question, cxx: Tool | None) -> tuple[Finding, ...]:
@@ -356,7 +372,7 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
         text += f"; nvcc gets {host.value}, everything else {tool.path}"
         fix = f"To have one for both: {question.line('--set', f'CXX={host.value}')}"
         return (Finding.warn("host-compiler", text, fix),)
-    fix = _host_fix(question, limits)
+    fix = _host_instead(question, limits, asked) if asked and asked.value else _host_fix(question, limits)
     return (Finding.error("host-compiler", text, fix),)
 
 
@@ -373,6 +389,25 @@ def _host_in_flags(question: Question) -> Choice | None:
 
 def _install(question: Question, package: str) -> str:
     return how_to_install(question.facts, question.catalog, package)
+
+
+def _host_instead(question: Question, limits: HostLimits, asked: Choice) -> str:
+    """Advise another compiler where a variable names one that nvcc refuses: only that one is taken."""
+    able = [
+        tool for tool in list_cxx(question) if not limits.refusal(tool) and _fits(question, tool) is not False
+    ]
+    in_flags = asked.name in HOST_FLAGS
+    if able and in_flags:
+        return f"Take -ccbin out of {asked.name}: {able[0].path} ({able[0].name} {able[0].version}) is here."
+    if able:
+        named = question.line("--set", f"{asked.name}={able[0].path}")
+        return f"Name {able[0].name} {able[0].version}, which is here: {named}"
+    fix = _host_fix(question, limits)
+    if not fix.startswith("Install"):
+        return fix
+    then = f"take -ccbin out of {asked.name}" if in_flags else f"name it: --set {asked.name}=PATH"
+    first, _, rest = fix.rstrip(".").partition(OR_ADVISED)
+    return f"{first}, and {then}{OR_ADVISED if rest or OR_ADVISED in fix else ''}."
 
 
 def _host_fix(question: Question, limits: HostLimits) -> str:

@@ -97,7 +97,8 @@ def _other_way(question: Question, roots: tuple[str, ...]) -> str:
     """Return what would switch on what is needed, as the end of a sentence."""
     if "USE_CUDA" in roots:
         return ", or build with --cuda" + (" in place of --cpu" if question.given("cpu") else "")
-    wanted = [name for name in roots if name not in ABSENT]
+    # Of the words of a condition, what CMake finds out by itself (CPU_INTEL, LINUX) is no switch.
+    wanted = [name for name in roots if name not in ABSENT and name not in State(question, {}).known]
     return f", or use --set {wanted[0]}=1" if wanted else ""
 
 

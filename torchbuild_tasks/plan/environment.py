@@ -9,7 +9,7 @@ import msgspec
 
 from torchbuild_tasks.catalog.match import admits, entry_row, series
 from torchbuild_tasks.model import Choice, Command, Environment, Finding, Python
-from torchbuild_tasks.plan.index import uv_of
+from torchbuild_tasks.plan.index import check_settings, uv_of
 from torchbuild_tasks.plan.machine_tools import better, check_better, check_log, check_own
 from torchbuild_tasks.plan.packages import install_line
 from torchbuild_tasks.plan.question import Question
@@ -223,6 +223,11 @@ def _remove(question: Question, installed: Python | None) -> Command | None:
     return Command(argv=argv, cwd=root, because=because)
 
 
+def _is_venv(chosen: ChosenPython) -> bool:
+    python = chosen.target or chosen.python
+    return not chosen.environment.foreign or (python is not None and python.environment == "venv")
+
+
 def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...]:
     """Check that the chosen interpreter can get this torch."""
     python, asked = chosen.python, question.value("python", "")
@@ -252,6 +257,7 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
         *_check_parts(question, python, chosen),
         *_check_foreign(question, chosen),
         *check_offline(question, chosen.missing),
+        *check_settings(question, chosen.missing, in_venv=_is_venv(chosen)),
         *check_better(question, chosen.target or python, foreign=chosen.environment.foreign),
         *check_own(question, chosen.missing),
         *check_log(question, chosen.target, chosen.better),

@@ -5,6 +5,7 @@ The last checks are for Windows alone.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 
@@ -29,6 +30,9 @@ SMALLEST = "minimal"
 WITH_DEBUG_INFO = ("Debug", "RelWithDebInfo")
 # Bytes with which no build that has something to compile ends well.
 FULL = 1 << 20
+EMPTY = hashlib.sha256(b"").hexdigest()[:16]  # as the digests of a tree have it
+# A problem of a checkout that is one of a file in it (facts/tree.py).
+_BROKEN_FILE = re.compile(r"(?:its )?([\w.]+) (?:is empty|cannot be read)")
 
 
 def check_machine_and_tree(decisions: Decisions, needs: Need) -> tuple[Finding, ...]:
@@ -63,6 +67,11 @@ def _check_facts(question: Question) -> tuple[Finding, ...]:
     return (Finding.ok("facts", text),)
 
 
+def _put_back(question: Question, file: str) -> str:
+    line = question.line("git", "-C", question.facts.tree.root, "checkout", "HEAD", "--", file)
+    return f"Put that file back; in a git checkout: {line}. Or get another one: torchbuild source get"
+
+
 def _check_tree(question: Question, variables: Mapping[str, str]) -> Iterator[Finding]:
     tree = question.facts.tree
     if tree.problem:
@@ -70,8 +79,16 @@ def _check_tree(question: Question, variables: Mapping[str, str]) -> Iterator[Fi
         if "not checked out" in tree.problem:
             line = question.line("git", "-C", tree.root, "checkout", "HEAD", "--", ".")
             fix = f"{line}; or {fix[0].lower()}{fix[1:]}"
+        elif file := _BROKEN_FILE.match(tree.problem):
+            fix = _put_back(question, file[1])
         yield Finding.error("source", f"{tree.root}: {tree.problem}", fix)
         return
+    if tree.era == "setuptools" and tree.digests.get("setup.py") == EMPTY:
+        yield Finding.error(
+            "source",
+            f"setup.py in {tree.root} is empty: it builds nothing, and says nothing",
+            _put_back(question, "setup.py"),
+        )
     yield from _check_repository(question)
     if tree.era is None:
         text = f"{tree.root} has neither a known build-backend in pyproject.toml nor a setup.py"
@@ -82,8 +99,19 @@ def _check_tree(question: Question, variables: Mapping[str, str]) -> Iterator[Fi
         if here and applies(row.torch, question.version) and _is_on(row, variables):
             text = f"{tree.root!r} has {row.character!r} in its path: {row.breaks}"
             yield Finding(id="path", status=row.status, text=text, fix=row.fix)
+    yield from _check_writable(question)
+
+
+def _check_writable(question: Question) -> Iterator[Finding]:
+    """Report what stands where a build writes, and what it cannot write to."""
+    tree = question.facts.tree
     for path, what in tree.blocked.items():
         text = f"{path} is {what}, where the build makes a folder"
+        if "cannot write" in what:  # a build with sudo leaves it so
+            text = f"{path} is {what}, and the build writes there"
+            fix = f"Make it yours: sudo chown -R $(id -u) {question.line(path)}"
+            yield Finding.error("writable", text, fix)
+            continue
         fix = f"Remove it: {question.line('rm' if question.facts.windows is None else 'del', path)}"
         yield Finding.error("writable", text, fix)
     if tree.writable is False:

@@ -39,6 +39,16 @@ def _is_offline(question: Question) -> bool:
     return bool(question.given("offline")) and "file:" not in question.value("mirror", "")
 
 
+def _is_wheel(question: Question) -> bool:
+    return bool(question.request.from_wheel) and not question.request.mixed
+
+
+_COMPILED: Final = "where something is compiled, and --from-wheel compiles nothing"
+# What --set says in place of a flag.
+_TWINS: Final = {
+    "arch": ("TORCH_CUDA_ARCH_LIST",),
+    "cuda_toolkit": ("CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT", "CUDACXX"),
+}
 # Variables of sccache and ccache that name a shared cache, whatever --cache says.
 _SHARED_BY: Final = (
     *("SCCACHE_BUCKET", "SCCACHE_REDIS", "SCCACHE_REDIS_ENDPOINT", "SCCACHE_MEMCACHED", "SCCACHE_GCS_BUCKET"),
@@ -59,9 +69,16 @@ _TABLE: Final = (
     ),
     _Idle(("patch_dir",), lambda question: bool(question.given("no_patches")), "without --no-patches"),
     _Idle(
+        ("arch", "build_type"),
+        lambda question: (
+            _is_wheel(question) and not (question.request.with_ or question.request.with_extension)
+        ),
+        _COMPILED,
+    ),
+    _Idle(
         ("no_preflight", "cache_size", "linker", "distribute"),
-        lambda question: bool(question.request.from_wheel) and not question.request.mixed,
-        "where something is compiled, and --from-wheel compiles nothing",
+        _is_wheel,
+        _COMPILED,
     ),
 )
 
@@ -70,6 +87,10 @@ def check_idle(question: Question) -> Iterator[Finding]:
     """Report these flags; a settings file and the environment serve builds of every kind."""
     told = set()
     for row in _TABLE:
+        twins = [twin for name in row.names for twin in _TWINS.get(name, ())]
+        for twin in twins:
+            if question.assignments.get(twin) and row.idle(question):
+                yield _report(row, f"--set {twin}={question.assignments[twin]}")
         for name in row.names:
             given = question.given(name)
             if name in told or not given or given[1] != "flag" or not row.idle(question):
@@ -81,6 +102,10 @@ def check_idle(question: Question) -> Iterator[Finding]:
             words = [flag_name(name)]
             if value is not True:
                 words += list(value) if isinstance(value, tuple) else [str(value)]
-            text = f"{' '.join(words)} has an effect only {row.only}"
-            fix = f"Drop it, or {row.fix}." if row.fix else "Drop it."
-            yield Finding.warn("device" if "CUDA" in row.only.upper() else "flags", text, fix)
+            yield _report(row, " ".join(words))
+
+
+def _report(row: _Idle, said: str) -> Finding:
+    fix = f"Drop it, or {row.fix}." if row.fix else "Drop it."
+    id = "device" if "CUDA" in row.only.upper() else "flags"
+    return Finding.warn(id, f"{said} has an effect only {row.only}", fix)

@@ -105,11 +105,19 @@ def _kind(question: Question) -> str:
 
 
 def _count_jobs(question: Question, build_type: str, kind: str = "") -> tuple[int, str]:
-    kind = kind or _kind(question)
     cores, why_cores = usable_cores(question.facts.cpu)
-    memory = usable_memory(question.facts.memory)
+    memory = _count_fitting(question, build_type, kind or _kind(question))
     if memory is None:
         return cores, f"{why_cores}; free memory is not known"
+    fitting, sums = memory
+    return min(cores, fitting), f"the smaller of {why_cores} and {sums}"
+
+
+def _count_fitting(question: Question, build_type: str, kind: str) -> tuple[int, str] | None:
+    """Return how many jobs the memory holds, with the arithmetic; None where it is not known."""
+    memory = usable_memory(question.facts.memory)
+    if memory is None:
+        return None
     room, why_room = memory
     threads = 1 if kind == "c++" else nvcc_threads(question)
     each = gib_of_job(question, build_type, kind)
@@ -119,8 +127,10 @@ def _count_jobs(question: Question, build_type: str, kind: str = "") -> tuple[in
     per += f" of {threads} threads" if threads > 1 else ""
     if measured := job_size(question, kind, build_type).because:
         per += f" [{measured}]"
-    sums = f"({room / GIB:.1f} GiB {why_room} - {reserve:g} kept back) / {each:g} GiB {per} = {fitting}"
-    return min(cores, fitting), f"the smaller of {why_cores} and {sums}"
+    return (
+        fitting,
+        f"({room / GIB:.1f} GiB {why_room} - {reserve:g} kept back) / {each:g} GiB {per} = {fitting}",
+    )
 
 
 def check_jobs(question: Question, jobs: str, build_type: str) -> tuple[Finding, ...]:
@@ -128,10 +138,10 @@ def check_jobs(question: Question, jobs: str, build_type: str) -> tuple[Finding,
     if not jobs.isdecimal() or int(jobs) < 1:
         text = f"MAX_JOBS={jobs} is not a number of jobs"
         return (Finding.error("jobs", text, "Unset MAX_JOBS or set it to 1 or more."),)
-    number, why = _count_jobs(question, build_type)
-    memory = usable_memory(question.facts.memory)
-    if memory is None or int(jobs) <= number or int(jobs) <= usable_cores(question.facts.cpu)[0] == number:
+    memory = _count_fitting(question, build_type, _kind(question))
+    if memory is None or int(jobs) <= memory[0]:  # more than there are cores is slower, and kills no compiler
         return ()
+    number, why = _count_jobs(question, build_type)
     text = f"{jobs} jobs are asked for, but {why}, hence {number}"
     return (Finding.warn("jobs", text, f"If compilers are killed, use --jobs {number}."),)
 

@@ -262,7 +262,9 @@ def _same(one: str, other: str) -> bool:
 def check_overruled(question: Question, build_type: str) -> Iterator[Finding]:
     """Report words of flags, of this build type or all, that torch's build overrides or fails with."""
     for row in question.catalog.overruled:
-        if not applies(row.torch, question.version) or row.arch not in ("", question.facts.host.arch):
+        host = question.facts.host
+        here = row.arch in ("", host.arch) and row.os in ("", host.os)
+        if not here or not applies(row.torch, question.version):
             continue
         for name in row.names:
             of_it = "_FLAGS_" not in name or name.casefold().endswith(f"_{build_type.casefold()}")

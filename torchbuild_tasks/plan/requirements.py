@@ -19,7 +19,7 @@ from packaging.version import Version
 
 from torchbuild_tasks.catalog.match import admits, parse_requirement, series
 from torchbuild_tasks.model import Command, Finding, Python
-from torchbuild_tasks.plan.index import has_folder, no_index, uv_of
+from torchbuild_tasks.plan.index import has_folder, no_index, unset, uv_of
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
 
@@ -219,7 +219,8 @@ def check_offline(question: Question, missing: tuple[str, ...]) -> tuple[Finding
     fix = f"{fix}then {then}"
     if off is None:
         return (Finding.error("requirements", text, fix),)
-    fix = f"Unset {off.name}, if an index can be asked. {fix}"
+    say = unset(question, off.name).rstrip(".")
+    fix = f"{say}, if an index can be asked. {fix}"
     if off.name == "UV_OFFLINE":  # what its cache holds, which is not looked at, it takes
         return (Finding.warn("requirements", f"{text}, unless uv's cache has it", fix),)
     return (Finding.error("requirements", text, fix),)

@@ -162,8 +162,9 @@ class _File(msgspec.Struct, frozen=True):
     def place(self, key: str) -> str:
         return f"{self.path}, line {self.line(key)}"
 
-    def wrong(self, key: str, value: object, why: str) -> UsageError:
-        return UsageError(f"{self.place(key)}: {key} = {_show_value(value)} cannot be read: {why}")
+    def wrong(self, key: str, value: object, why: str, fix: str = "") -> UsageError:
+        text = f"{self.place(key)}: {key} = {_show_value(value)} cannot be read: {why}"
+        return UsageError(text, next_step=fix)
 
     def unknown(self, key: str, known: tuple[str, ...], value: object = None) -> UsageError:
         above, _, name = key.rpartition(".")
@@ -338,7 +339,7 @@ def _check_value(file: _File, key: str, value: object, flag: Any) -> object:
     try:
         check_value(flag.name, value)
     except UsageError as error:
-        raise file.wrong(key, value, error.what) from None
+        raise file.wrong(key, value, error.what, error.next_step) from None
     return value
 
 

@@ -15,7 +15,7 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import MsvcRow
 from torchbuild_tasks.catalog.match import admits, applies, parse_version, series
 from torchbuild_tasks.model import Choice, EnvOp, Finding, Source, Toolset, VisualStudio
-from torchbuild_tasks.plan.cuda.values import NO_LIMITS, OR_ADVISED, HostLimits
+from torchbuild_tasks.plan.cuda.values import ADVISED, NO_LIMITS, OR_ADVISED, HostLimits
 from torchbuild_tasks.plan.environment import target_machine
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
@@ -191,15 +191,17 @@ def _to_install(question: Question, limits: HostLimits) -> str:
     windows = question.facts.windows
     studios = [parse_version(studio.release) for studio in (windows.visual_studios if windows else ())]
     newest = max((version.major for version in studios if version), default=None)
-    fitting = [
+    able = [
         row
         for row in question.catalog.msvc
         if row.install
         and (cuda is None or admits(row.cuda, cuda))
         and applies(row.torch, question.version)
-        and (newest is None or _studio_of(row) <= newest)
         and not _is_refused(question, row)
     ]
+    if cuda is not None and not able:  # no Installer has a toolset that this CUDA takes
+        return ADVISED
+    fitting = [row for row in able if newest is None or _studio_of(row) <= newest]
     if not fitting and newest is not None:
         return f"Install a newer Visual Studio: {INSTALL}"
     sure = [row for row in fitting if not _is_doubted(question, row, cuda)] or fitting

@@ -113,6 +113,28 @@ def test_applied_and_taken_back(tmp_path: Path, version: str, crlf: bool) -> Non
     assert undo(root) == ()
 
 
+DIFF = "--- a/{name}\n+++ b/{name}\n@@ -1,2 +1,2 @@\n-one\n+two\n end\n"
+
+
+@pytest.mark.parametrize("name", ["top.txt", "deep/down.txt"])
+@pytest.mark.parametrize("file_ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("head_ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("body_ends", ["\n", "\r\n"])
+def test_the_files_line_ends_count(name: str, file_ends: str, head_ends: str, body_ends: str) -> None:
+    """git writes a diff of a CRLF file with LF in its headers; an editor puts CRLF on every line."""
+    lines = DIFF.format(name=name).splitlines()
+    diff = "".join(line + (head_ends if at < 3 else body_ends) for at, line in enumerate(lines))
+    section = sections(diff)[0]
+    old, new = (f"{word}{file_ends}end{file_ends}".encode() for word in ("one", "two"))
+    assert apply_section(old, section) == new
+    assert apply_section(new, section, reverse=True) == old
+
+
+def test_a_file_is_made_by_a_diff_of_crlf() -> None:
+    diff = "--- /dev/null\r\n+++ b/top.txt\r\n@@ -0,0 +1 @@\r\n+one\r\n"
+    assert apply_section(None, sections(diff)[0]) == b"one\n"
+
+
 def test_applied_once(tmp_path: Path) -> None:
     root = lay_out(tmp_path)
     apply(root, [BOUNDS])

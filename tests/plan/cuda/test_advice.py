@@ -389,3 +389,16 @@ def test_a_gpu_newer_than_the_torch_is_not_sent_to_a_toolkit_that_torch_was_neve
     fix = found(plan_of(facts, cuda=True).findings, "gpu-code").fix
     assert named_torch(fix).version != "1.13"
     assert "Install CUDA 11.8" not in fix
+
+
+def test_a_toolkit_that_is_no_better_than_the_planned_one_is_not_near() -> None:
+    facts = machine("2.15.0", "13.2", capability="15.0", driver=driver("620.10"))
+    assert fixes(facts)["gpu-code"] == "No CUDA toolkit puts this right here."
+
+
+def test_what_an_error_needs_is_the_one_fix_of_the_warnings_that_it_ends() -> None:
+    """To do without cuDNN alone would leave the error."""
+    old = replace(of_row("13.0"), cudnn="9.14.0")
+    facts = cuda_facts(old, gpus=(gpu("6.1"),), tree=tree(version="2.9.1"))
+    told = fixes(facts)
+    assert told["cudnn"] == told["architectures"].removesuffix(" Or name another --arch.")

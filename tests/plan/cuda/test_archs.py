@@ -258,3 +258,16 @@ def test_code_for_a_family_is_read_by_the_build_and_not_by_extensions() -> None:
         plan = plan_of(facts, cuda=True, arch=word)
         found = [each for each in plan.findings if each.id == "architectures" and each.status == "warn"]
         assert len(found) == warned and all("--arch 12.0" in each.fix for each in found)
+
+
+@pytest.mark.parametrize(
+    ("arch", "cuda", "refused"),
+    [("9.0f", "13.0", True), ("8.9a", "13.0", True), ("9.0a", "13.0", False), ("10.0f", "13.0", False)],
+)
+def test_a_letter_that_no_toolkit_has_behind_that_number(arch: str, cuda: str, refused: bool) -> None:
+    """Of 9.0 there is an a alone; f is there from 10.0 on, with CUDA 12.9."""
+    facts = cuda_facts(toolkit(cuda), gpus=(gpu("9.0"),), tree=tree(version="2.9.1"))
+    plan = plan_of(facts, cuda=True, arch=arch)
+    errors = [each for each in plan.findings if each.id == "architectures" and each.status == "error"]
+    assert bool(errors) is refused
+    assert all(each.fix == f"Without the letter: --arch {arch[:-1]}" for each in errors)

@@ -228,3 +228,34 @@ def test_an_nvcc_of_another_toolkit_than_the_one_named(layer: str) -> None:
 def test_of_a_version_that_is_not_here_the_nearest_is_advised() -> None:
     plan = plan_of(cuda_facts(toolkit("12.4"), gpus=(gpu("8.6"),)), cuda=True, cuda_toolkit="12.6")
     assert "pypi:12.6" in found(plan.findings, "cuda-toolkit").fix
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [
+        ("CUDAToolkit_ROOT", "/opt/cuda", "error"),
+        ("CMAKE_CUDA_COMPILER", "/opt/cuda/bin/nvcc", "error"),
+        ("CUDACXX", "/usr/local/cuda-11.8/bin/nvcc", "error"),
+        ("CUDAToolkit_ROOT", "/usr/local/cuda-12.4/", "ok"),
+        ("CUDAToolkit_ROOT", "/usr/local/cuda", "ok"),  # a link to it
+        ("CMAKE_CUDA_COMPILER", "/usr/local/cuda/bin/nvcc", "ok"),
+        ("CUDACXX", "/home/u/bin/nvcc", "ok"),  # a script may call the toolkit's
+        ("CUDACXX", "/usr/lib/ccache/nvcc", "ok"),
+    ],
+)
+def test_what_names_another_cuda_than_the_toolkits_is_refused(name: str, value: str, status: str) -> None:
+    here = toolkit("12.4", aliases=("/usr/local/cuda",))
+    facts = cuda_facts(here, gpus=(gpu(),), tree=tree(version="2.6.0"))
+    told = found(plan_of(facts, cuda=True, set=(f"{name}={value}",)).findings, "cuda-toolkit")
+    assert told.status == status
+    if status == "error":
+        assert name in told.text and "--cuda-toolkit" in told.fix
+
+
+def test_a_folder_in_the_environment_is_replaced_by_that_of_the_toolkit_that_is_named() -> None:
+    facts = cuda_facts(toolkit("12.4"), gpus=(gpu(),), tree=tree(version="2.6.0"))
+    facts = replace(facts, environ={"CUDAToolkit_ROOT": "/opt/cuda"})
+    assert found(plan_of(facts, cuda=True).findings, "cuda-toolkit").status == "warn"
+    named = plan_of(facts, cuda=True, cuda_toolkit="12.4")
+    assert found(named.findings, "cuda-toolkit").status == "ok"
+    assert {op.value for op in named.env if op.name == "CUDAToolkit_ROOT"} == {"/usr/local/cuda-12.4"}

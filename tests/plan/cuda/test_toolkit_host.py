@@ -61,8 +61,21 @@ def test_one_named_by_the_user_is_kept_and_nvcc_gets_another() -> None:
 
 
 def test_a_host_compiler_named_by_the_user_that_nvcc_refuses() -> None:
+    """One that fits and is here is named; installing one changes nothing while the variable names another."""
     made = plan(GXX_13, GCC_13, GXX_14, set=("CUDAHOSTCXX=/usr/bin/g++",))
-    assert statuses(made.findings, "host-compiler") == ["error"]
+    finding = found(made.findings, "host-compiler")
+    assert finding.status == "error" and finding.fix.endswith("--set CUDAHOSTCXX=/usr/bin/g++-13")
+    followed = plan(GXX_13, GCC_13, GXX_14, set=("CUDAHOSTCXX=/usr/bin/g++-13",))
+    assert not {"warn", "error"}.intersection(statuses(followed.findings, "host-compiler"))
+    alone = found(plan(GXX_14, GCC_14, set=("CUDAHOSTCXX=/usr/bin/g++",)).findings, "host-compiler")
+    assert "Install" in alone.fix and "name it: --set CUDAHOSTCXX=PATH" in alone.fix
+
+
+def test_a_host_compiler_in_nvccs_flags_is_taken_out_of_them() -> None:
+    flags = ("CMAKE_CUDA_FLAGS=-ccbin=/usr/bin/g++",)
+    assert found(plan(GXX_13, GXX_14, set=flags).findings, "host-compiler").fix.startswith("Take -ccbin out")
+    alone = found(plan(GXX_14, GCC_14, set=flags).findings, "host-compiler")
+    assert "take -ccbin out of CMAKE_CUDA_FLAGS" in alone.fix
 
 
 def test_nvcc_accepts_any_with_its_switch() -> None:

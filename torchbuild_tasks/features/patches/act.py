@@ -398,7 +398,7 @@ def apply_section(
     reverse: bool = False,
     on_moved: Callable[[str], None] = lambda line: None,
 ) -> bytes | None:
-    """Apply a section to a file's content by git; None is no file. Line ends in CRLF are kept.
+    """Apply a section to a file's content by git, and keep that file's line ends; None is no file.
 
     Args:
         content: the present content of the file.
@@ -417,10 +417,10 @@ def apply_section(
     with tempfile.TemporaryDirectory(prefix="torchbuild-patch-") as folder:
         root = Path(folder).resolve()
         file = root / section.path
-        file.parent.mkdir(parents=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         if plain is not None:
             file.write_bytes(plain)
-        (root / _DIFF).write_bytes(section.text.encode())
+        (root / _DIFF).write_bytes(_with_ends_of(plain, section.text.encode()))
         for line in _OFFSET.findall(_git(root, reverse)):
             on_moved(line)
         result = file.read_bytes() if file.exists() else None
@@ -456,6 +456,12 @@ def _outside_of_git(environ: Mapping[str, str], root: Path) -> Iterator[tuple[st
 def _is_crlf(content: bytes) -> bool:
     """Say whether every line ends in CRLF; a file with mixed line ends is used unchanged."""
     return b"\r\n" in content and content.count(b"\n") == content.count(b"\r\n")
+
+
+def _with_ends_of(plain: bytes | None, diff: bytes) -> bytes:
+    """Return a diff without CRLF where the file has none, or where an editor has put it on every line."""
+    other = plain is not None and b"\r\n" not in plain
+    return diff.replace(b"\r\n", b"\n") if other or _is_crlf(diff) else diff
 
 
 def fits(content: bytes | None, section: Section, *, reverse: bool = False) -> bool:

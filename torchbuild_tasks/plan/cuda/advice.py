@@ -28,6 +28,7 @@ from torchbuild_tasks.plan.cuda.devices import devices
 from torchbuild_tasks.plan.cuda.driver import check_driver
 from torchbuild_tasks.plan.cuda.managed import managed_series
 from torchbuild_tasks.plan.cuda.toolkit import (
+    FOLDER,
     MANAGED,
     NVCC_NAMES,
     ROOTS,
@@ -91,13 +92,15 @@ class _Ways(msgspec.Struct, frozen=True, kw_only=True):
     """What the findings of one plan are answered with.
 
     `now` are the findings of the planned toolkit, None without any. `lead` is the toolkit that all advice
-    names where one puts all errors right. `more` are the candidates with every host compiler that can be
-    installed, and `other` names another torch: both are found by planning many times, so only if asked for.
+    names where one puts all errors right; `refused` says that there are such errors. `more` are the
+    candidates with every host compiler that can be installed, and `other` names another torch: both are
+    found by planning many times, so only if asked for.
     """
 
     candidates: tuple[Candidate, ...]
     now: tuple[Finding, ...] | None
     lead: Candidate | None = None
+    refused: bool = False
     more: Callable[[], tuple[Candidate, ...]]
     other: Callable[[], str]
 
@@ -117,13 +120,13 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
     ways = _Ways(
         candidates=candidates,
         now=_judge(question, word, devices(question)) if word else None,
+        refused=any(each.status == "error" and ADVISED in each.fix for each in findings),
         more=functools.cache(lambda: tuple(candidates_for(_with_installable(question)))),
         other=functools.cache(lambda: _torch_that_fits(question, candidates)),
     )
     ways = replace(ways, lead=_choose_lead(question, findings, ways))
     filled = tuple(_fill_in(question, finding, ways) for finding in findings)
-    refused = any(each.status == "error" and ADVISED in each.fix for each in findings)
-    return tuple(_with_toolkit(question, each, ways) for each in filled) if refused else filled
+    return tuple(_with_toolkit(question, each, ways) for each in filled) if ways.refused else filled
 
 
 def _choose_lead(question: Question, findings: tuple[Finding, ...], ways: _Ways) -> Candidate | None:
@@ -272,7 +275,7 @@ def _try(question: Question, word: str, gpus: tuple[Device, ...]) -> tuple[tuple
     The GPUs are the same whatever the toolkit and the torch, and merging them for each took a seventh.
     """
     request = question.request
-    named = (*ROOTS, *NVCC_NAMES)
+    named = (*ROOTS, FOLDER, *NVCC_NAMES)
     kept = tuple(text for text in request.set if split_assignment(text)[0] not in named)
     asked = Question(
         replace(request, cuda_toolkit=word, set=kept), question.facts, question.catalog, question.settings
@@ -325,6 +328,8 @@ def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
     lead = ways.lead
     if best and lead and (best.word, best.version) != (lead.word, lead.version):
         return replace(finding, fix=_after_lead(question, finding, lead))
+    if best and lead and ways.refused and finding.status == "warn":  # what the error needs ends this one, too
+        return replace(finding, fix=f"{_sentence(question, lead)}.")
     sentence = _sentence(question, best) if best else _nothing(question, finding, ways)
     if best and finding.status == "warn" and _is_untried(best, ways) and (other := ways.other()):
         sentence = f"Take {other}"  # the next plan would say so of that toolkit
@@ -435,6 +440,8 @@ def _nothing(question: Question, finding: Finding, ways: _Ways) -> str:
             distance(question, each.version),
         ),
     )
+    if finding.status == "warn" and ways.now is not None and near.weight >= weigh(ways.now):
+        return f"No CUDA toolkit puts this right here{way}"  # what is no better is not nearer
     against = sorted(near.findings, key=lambda each: (each.status != "error", each.id != finding.id))
     why = f": {against[0].text.partition('. ')[0]}" if against else ""
     # Where one thing alone speaks against it, what that finding advises besides a toolkit helps here, too.

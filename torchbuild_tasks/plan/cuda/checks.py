@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator
 
 from packaging.specifiers import SpecifierSet
@@ -28,10 +29,12 @@ from torchbuild_tasks.plan.cuda.archs import (
 from torchbuild_tasks.plan.cuda.devices import visible_devices
 from torchbuild_tasks.plan.cuda.managed import managed_series
 from torchbuild_tasks.plan.cuda.toolkit import (
+    FOLDER,
     MANAGED,
     NVCC_NAMES,
     ROOTS,
     cuda_row,
+    is_called,
     named_nvcc,
     series_of,
     torch_rows,
@@ -107,7 +110,7 @@ def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterato
         yield _refuse_uncompiled(question, chosen, code, known)
         return
     row = cuda_row(question, chosen.version)
-    if code.kind and not _makes(question, chosen, code) and _able(question, code):
+    if code.kind and row and not _makes(question, chosen, code):
         yield _refuse_uncompiled(question, chosen, code, known)
         return
     if row and str(code.plain) in row.deprecated:
@@ -138,7 +141,10 @@ def _refuse_uncompiled(
     able = _able(question, code)
     if not able:
         text = f"no CUDA toolkit that is known compiles for {code}; {span}"
-        return Finding.error(ARCHS_ID, text, "Look up the compute capability of the GPU.")
+        fix = "Look up the compute capability of the GPU."
+        if code.kind and code.plain in known:
+            fix = f"Without the letter: --arch {code.plain}"
+        return Finding.error(ARCHS_ID, text, fix)
     asked = asked_archs(question)
     request = f" ({asked})" if asked not in WORDS and str(code.plain) not in asked else ""
     text = f"{chosen.name} does not compile for {code}{request}; CUDA {able[0]} to {able[-1]} do. {span}"
@@ -290,6 +296,7 @@ def _contradictions(question: Question, chosen: ChosenToolkit) -> Iterator[Findi
     yield from _own_nvcc(chosen)
     yield from _no_nvcc(question)
     yield from _other_nvcc(question, chosen)
+    yield from _other_folder(question, chosen)
     yield from _other_libraries(question, chosen)
 
 
@@ -329,6 +336,41 @@ def _other_nvcc(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
         if status == "warn":
             text += f"; {named.name} is set to the nvcc of that one"
         yield Finding(id=TOOLKIT_ID, status=status, text=text, fix=fix)
+
+
+def _other_folder(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
+    """Report a variable that names a folder of CUDA that is not the toolkit's, which CMake goes by.
+
+    An nvcc elsewhere may be a script around the toolkit's; one in a folder of CUDA is that one's.
+    """
+    for name in (FOLDER, *NVCC_NAMES):
+        named = decide(question, name)
+        if (
+            named is None
+            or not named.value
+            or any(named.name == each.name for each, _ in named_nvcc(question))
+        ):
+            continue
+        replaced = name == FOLDER and named.source == "environment" and _is_named(chosen)
+        folder = named.value if name == FOLDER else _cuda_of(named.value)
+        if replaced or not folder or is_called(folder, chosen):
+            continue
+        text = f"{name}={named.value} ({named.because}) is not of the toolkit of this build, {chosen.root}"
+        fix = f"Drop {name}, or take its toolkit: {question.line('--cuda-toolkit', folder)}"
+        status: Status = "error" if named.source == "flag" else "warn"
+        yield Finding(id=TOOLKIT_ID, status=status, text=text, fix=fix)
+
+
+def _is_named(chosen: ChosenToolkit) -> bool:
+    return chosen.choice is not None and chosen.choice.source != "default"
+
+
+def _cuda_of(value: str) -> str:
+    """Return the folder of CUDA in which an nvcc is; "" for one elsewhere."""
+    found = re.fullmatch(
+        r"(.*cuda[^/\\]*(?:[/\\]v?\d[^/\\]*)?)[/\\]bin[/\\]nvcc(?:\.exe)?", value, re.IGNORECASE
+    )
+    return found[1] if found else ""
 
 
 def _other_libraries(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:

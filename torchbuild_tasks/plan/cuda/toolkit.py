@@ -21,6 +21,7 @@ from torchbuild_tasks.text.paths import plain_path
 # The variables that name the toolkit; on Windows the installer sets CUDA_PATH, and PyTorch
 # reads CUDA_HOME first in both systems (torch/utils/cpp_extension.py).
 ROOTS = ("CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR")
+FOLDER = "CUDAToolkit_ROOT"  # CMake's own name: it is set to the toolkit's, and chooses none
 # nvcc may be named in any of these; one outside of every found toolkit is left alone (it may be a wrapper).
 NVCC_NAMES = ("CUDACXX", "CMAKE_CUDA_COMPILER", "CUDA_NVCC_EXECUTABLE")
 MANAGED = "pypi:"
@@ -205,6 +206,12 @@ def _is_called(wanted: str, toolkit: Toolkit) -> bool:
     """Say whether a path means this toolkit: its folder under any of its names, or its nvcc."""
     names = (toolkit.path, *toolkit.aliases, toolkit.nvcc or "")
     return plain_path(wanted) in map(plain_path, names)
+
+
+def is_called(folder: str, chosen: ChosenToolkit) -> bool:
+    """Say whether a folder is that of the chosen toolkit, under any of its names."""
+    made = chosen.toolkit is not None and _is_called(folder, chosen.toolkit)
+    return made or plain_path(folder) == plain_path(chosen.root)
 
 
 def host_limits(question: Question, chosen: ChosenToolkit) -> HostLimits:

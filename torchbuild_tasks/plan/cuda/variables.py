@@ -14,7 +14,7 @@ from torchbuild_tasks.catalog.match import admits, variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Finding, Library
 from torchbuild_tasks.model.cuda import BuiltFor, names_of
 from torchbuild_tasks.plan.cuda.archs import read_archs, runs_on
-from torchbuild_tasks.plan.cuda.toolkit import NVCC_NAMES, named_nvcc, torch_rows
+from torchbuild_tasks.plan.cuda.toolkit import FOLDER, NVCC_NAMES, named_nvcc, torch_rows
 from torchbuild_tasks.plan.cuda.values import ChosenArchs, ChosenToolkit
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_helper, is_off
@@ -34,7 +34,7 @@ def toolkit_variables(question: Question, chosen: ChosenToolkit) -> tuple[Choice
     if not root or chosen.choice is None:
         return ()
     because, source = f"{chosen.name}, the toolkit of this build", chosen.choice.source
-    values = {"CUDA_HOME": root, "CUDA_PATH": root, "CUDAToolkit_ROOT": root}
+    values = {"CUDA_HOME": root, "CUDA_PATH": root, FOLDER: root}
     other = [named.name for named, toolkit in named_nvcc(question) if toolkit.path != root]
     if other or not any(decide(question, name) for name in NVCC_NAMES):
         values |= dict.fromkeys(("CUDACXX", *other), nvcc_of(question, chosen))

@@ -1,0 +1,72 @@
+"""Settings of pip and uv that decide where packages come from and go: variables, and pip's files."""
+
+from __future__ import annotations
+
+import configparser
+from collections.abc import Iterator
+from typing import Final
+
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.model import InstallerSetting
+
+# pip: every option is a variable and a line of its files, too (pip.pypa.io, topics/configuration).
+# uv: docs.astral.sh/uv/reference/environment.
+_OF_PIP: Final = ("no-index", "find-links", "target", "prefix", "root", "user")
+_FILES_OF_PIP: Final = ("constraint", "build-constraint", "requirement")
+_OF_UV: Final = ("UV_NO_INDEX", "UV_OFFLINE", "UV_FIND_LINKS")
+_FILES_OF_UV: Final = ("UV_CONSTRAINT", "UV_BUILD_CONSTRAINT", "UV_OVERRIDE")
+_SECRET: Final = "find-links"  # an address may have a password
+_SECTIONS: Final = ("install", "global")  # the first counts
+
+
+def look_at_installers(probe: Probe) -> tuple[InstallerSetting, ...]:
+    """Return the settings that are set: those of the environment, and of pip's files what it does not say."""
+    found: dict[str, InstallerSetting] = {}
+    for option in (*_OF_PIP, *_FILES_OF_PIP):
+        name = _variable(option)
+        if value := probe.variable(name):
+            found[name] = _setting(probe, name, value, "", files=option in _FILES_OF_PIP)
+    for name in (*_OF_UV, *_FILES_OF_UV):
+        if value := probe.variable(name):
+            found[name] = _setting(probe, name, value, "", files=name in _FILES_OF_UV)
+    for path in _places(probe):
+        for option, value in _lines(probe, path):
+            name = _variable(option)
+            found.setdefault(name, _setting(probe, name, value, path, files=option in _FILES_OF_PIP))
+    return tuple(found.values())
+
+
+def _variable(option: str) -> str:
+    return f"PIP_{option.upper().replace('-', '_')}"
+
+
+def _setting(probe: Probe, name: str, value: str, place: str, *, files: bool) -> InstallerSetting:
+    paths = [word for word in value.split() if "://" not in word] if files else []
+    gone = tuple(path for path in paths if not probe.exists(probe.absolute(path)))
+    shown = "set" if name.endswith(_variable(_SECRET).removeprefix("PIP")) else value[:200]
+    return InstallerSetting(name=name, value=shown, place=place, gone=gone)
+
+
+def _places(probe: Probe) -> Iterator[str]:
+    """Yield pip's files, the strongest first; PIP_CONFIG_FILE is read last by pip, so it counts most."""
+    if named := probe.variable("PIP_CONFIG_FILE"):
+        yield named
+    if probe.windows:
+        yield probe.join(probe.variable("APPDATA"), "pip", "pip.ini")
+        return
+    home = probe.variable("HOME")
+    yield probe.join(probe.variable("XDG_CONFIG_HOME") or probe.join(home, ".config"), "pip/pip.conf")
+    yield probe.join(home, ".pip/pip.conf")
+    yield "/etc/pip.conf"
+
+
+def _lines(probe: Probe, path: str) -> Iterator[tuple[str, str]]:
+    parser = configparser.RawConfigParser()
+    try:
+        parser.read_string(probe.read(path) or "")
+    except configparser.Error:
+        return  # pip itself says so
+    for section in _SECTIONS:
+        for option in (*_OF_PIP, *_FILES_OF_PIP):
+            if value := parser.get(section, option, fallback=""):
+                yield option, value
