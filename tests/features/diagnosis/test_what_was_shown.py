@@ -66,6 +66,10 @@ PLUGIN = "n1:4:4 [0] NCCL INFO NET/Plugin : libnccl-net.so: cannot open shared o
         # A file that is none is read by no setting.
         (WEIGHTS.format("\n\nUnsupported operand 103"), "head -c 200", "add_safe_globals"),
         (WEIGHTS.format("Unsupported global: GLOBAL a.b was not an allowed global by default."), "add_safe_globals", "head -c 200"),
+        (TRACE.format("/v/torch/serialization.py") + "EOFError: Ran out of input", "head -c 200", "It is raised at"),
+        (TRACE.format("/usr/lib/python3.11/multiprocessing/spawn.py") + "EOFError: Ran out of input", "", "head -c 200"),
+        (TRACE.format("t.py") + "ImportError: cannot import name 'x' from 'mine' (unknown location)", "mine.__path__", "pip show"),
+        (TRACE.format("t.py") + "RuntimeError: No such operator image::decode_jpeg", "whether that import warns", "It is raised at"),
         # A name that every release has, and one that went.
         (TRACE.format("t.py") + "AttributeError: module 'numpy' has no attribute 'ndarray'", "numpy.__path__", "pip show"),
         (TRACE.format("t.py") + "AttributeError: module 'numpy' has no attribute 'int'", "numpy<1.24", "__path__"),
@@ -73,8 +77,12 @@ PLUGIN = "n1:4:4 [0] NCCL INFO NET/Plugin : libnccl-net.so: cannot open shared o
         (TRACE.format("/v/torch/_ops.py") + "AttributeError: '_OpNamespace' 'torchvision' object has no attribute 'nms'", "import torchvision before", "It is raised at"),
         # An option that a command does not know.
         ("Usage:\n  pip install [options]\n\nno such option: --global-option", "--config-settings=--build-option", "CXXFLAGS"),
+        ("error: unexpected argument '--build-option' found\n\nUsage: uv pip install", "--config-settings=--build-option", "CXXFLAGS"),
         ("error: unexpected argument '--foo' found\n\nUsage: uv pip install", "--help", "CXXFLAGS"),
         ("Usage:\n  pip download\n\n--python-version option requires 1 argument", "Write the value", "leave"),
+        ("error: unrecognized subcommand 'isntall'\n\nUsage: uv pip", "--help", "just before it"),
+        ("error: the following required arguments were not provided:\n  <PACKAGE>", "Write it behind", "just before it"),
+        ("CMake Error: Unknown argument -W-no\nCMake Error: Run 'cmake --help' for all supported options.", "--help", "CXXFLAGS"),
         ("usage: torchrun [-h]\ntorchrun: error: unrecognized arguments: --nproc", "--help", "CXXFLAGS"),
         ("usage: twine upload [-h]\ntwine upload: error: argument -r/--repository: expected one argument", "Write the value", "leave"),
         ("usage: conda [-h]\nconda: error: argument COMMAND: invalid choice: 'activat' (choose from 'clean')", "what it takes for COMMAND", "leave"),
