@@ -62,6 +62,7 @@ PLUGIN = "n1:4:4 [0] NCCL INFO NET/Plugin : libnccl-net.so: cannot open shared o
         (CUDA + TRACE.format("t.py") + "ValueError: Device cuda is not available", "nvidia-fabricmanager", "It is raised at"),
         (CUDA + TRACE.format("t.py") + "AssertionError: GPU required for this", "nvidia-fabricmanager", "It is raised at"),
         (CUDA.replace("Error 802: system not yet initialized", "The NVIDIA driver on your system is too old (found version 11040).") + TRACE.format("t.py") + "RuntimeError: no CUDA", "torch of CUDA 11", "--cuda-toolkit"),
+        (CUDA + TRACE.format("t.py") + "OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.", "CUDA_HOME", "fabricmanager"),
         (CUDA + TRACE.format("t.py") + "ModuleNotFoundError: No module named 'einops'", "einops", "fabricmanager"),
         # A file that is none is read by no setting.
         (WEIGHTS.format("\n\nUnsupported operand 103"), "head -c 200", "add_safe_globals"),
@@ -111,6 +112,11 @@ def test_the_first_error_is_none_that_is_only_quoted_or_told(log: str, line: int
 
 def test_what_nccl_does_without_is_no_failure() -> None:
     assert read(PLUGIN + "step 100 loss 0.2\ndone").status == "clean"
+
+
+def test_a_warning_of_a_program_that_ends_in_order_is_no_failure() -> None:
+    assert read(CUDA + "using cpu\n10 passed in 1.2s").status == "clean"
+    assert read(CUDA + "False").status == "diagnosed"
 
 
 def test_a_marker_in_braces_is_part_of_what_is_wanted() -> None:

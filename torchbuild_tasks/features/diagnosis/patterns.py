@@ -288,9 +288,12 @@ EXPLAINS: Final = re.compile(
 )
 # A warning of Python's, with where it was given.
 WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")
-# torch's warning with the reason why it has no GPU, and what comes of that: any error that speaks of one.
+# torch's warning with the reason why it has no GPU, and what comes of that: any error that speaks of one, and
+# not of what CUDA is built with.
 NO_GPU_AS: Final = re.compile(r"UserWarning: CUDA initialization: ")
-OF_GPU: Final = re.compile(r"(?i)\b(?:cuda|gpus?|nvidia|nccl|cudnn)\b")
+OF_GPU: Final = re.compile(
+    r"(?i)^(?!.*(?:CUDA_HOME|nvcc|toolkit|compil|\bbuil[dt])).*\b(?:cuda|gpus?|nvidia|nccl|cudnn)\b"
+)
 # Trials of CMake, which may fail: their source or target has this in its name.
 TRIAL: Final = re.compile(r"cmTC_|CMakeTmp|CMakeScratch|TryCompile-|\bconftest\.")
 # It was ended from outside, and gives no reason.

@@ -116,7 +116,7 @@ class LogScanner:
             if self._hint and open_complaint and open_complaint.last_number > self._hint.last_number
             else None
         )
-        last_resort = self._sticky or later or self._hint or self._traced or open_complaint
+        last_resort = self._sticky or later or self._open_hint() or self._traced or open_complaint
         # A marker without an error before it refers to one after it.
         first = min(
             others, key=lambda block: (block.only_reports_failure, block.last_number), default=last_resort
@@ -125,6 +125,11 @@ class LogScanner:
             raised = self._passed is not None and self._passed.kind == "python"
             first = self._cited or (self._passed if raised else None) or first
         return first.result() if first else None
+
+    def _open_hint(self) -> Block | None:
+        """Return what reported a failure; a warning is none where the program ended in order."""
+        warns = self._hint is not None and patterns.WARNED.search(self._hint.lines[0].text) is not None
+        return None if warns and self._ended_in_order() else self._hint
 
     @property
     def proven(self) -> ErrorBlock | None:
