@@ -22,7 +22,7 @@ from torchbuild_tasks.features.diagnosis.kinds import Kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.options import read_option
 from torchbuild_tasks.features.diagnosis.programs import is_numbered, read_program
-from torchbuild_tasks.features.diagnosis.python import list_wants, read_python
+from torchbuild_tasks.features.diagnosis.python import find_culprit, list_wants, read_python
 from torchbuild_tasks.features.diagnosis.signs import read_signs
 from torchbuild_tasks.model import Diagnosis
 
@@ -173,7 +173,9 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "finds": _finds(kind, machine) if _is_searched(kind, row) and not own else "",
         **list_links(kind, row, machine),
         **(of_python := read_python(machine.audience, kind.row.id)),
-        **_since(kind, machine, of_python),
+        **(since := _since(kind, machine, of_python)),
+        "own_file": "" if since["torch has"] else kind.groups.get("own_file", ""),
+        **find_culprit(kind.line.text, machine.audience.text),
         **read_fetching(kind.row.id, kind.line.text, machine.audience.text, machine.catalog),
         **_versions(machine),
         **read_option(kind, machine.catalog),
@@ -356,12 +358,15 @@ def _host_limits(machine: Machine) -> Mapping[str, str]:
         f"CUDA {group[0]} to {group[-1]}: g++ {most}" if len(group) > 1 else f"CUDA {group[0]}: g++ {most}"
         for most, group in _grouped(newest)
     )
-    known = cuda if host and cuda in newest and Version(host[1]).major > newest[cuda].major else ""
+    known, fit = "", ""
+    if host and cuda in newest:
+        known, fit = (cuda, "") if Version(host[1]).major > newest[cuda].major else ("", cuda)
     return {
         "gcc limits": limits,
         "host gcc": host[1] if host and fitting else "",
         "cuda for gcc": fitting[0] if fitting else "",
         "old cuda": known,
+        "fit cuda": fit,
         "gcc for cuda": str(newest[known]) if known else "",
     }
 

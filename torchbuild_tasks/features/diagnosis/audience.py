@@ -38,6 +38,10 @@ _TORCH: Final = re.compile(
     r"|(?<!include[/\\])\bc10[/\\](?:core|util|macros|cuda)[/\\]|\baten[/\\]src[/\\]|\bcaffe2[/\\]"
     r"|\btorch[/\\]csrc[/\\]|setup_helpers|'torch\._C' extension"
 )
+# Where a torch that runs says that an error or a warning of it came up: in sources that are not built here.
+_RAISED_AT: Final = re.compile(
+    r"\(Triggered internally at [^)\n]{1,200}\)|(?m:^Exception raised from .*|^frame #\d+: .*)"
+)
 _SYSTEMS: Final = (
     (
         "windows",
@@ -186,7 +190,7 @@ def _doing(block: ErrorBlock, text: str, *, of_extension: bool) -> str:
         return "import"
     if _PROGRAM.search(text):
         return "program"
-    return "torch" if _TORCH.search(text) else ""
+    return "torch" if _TORCH.search(_RAISED_AT.sub("", text)) else ""
 
 
 def plain(sentence: str) -> str:

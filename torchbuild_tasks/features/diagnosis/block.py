@@ -212,9 +212,12 @@ class Block:
         return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS)
 
     def is_repeated(self, text: str) -> bool:
-        """Say whether a line announces once more what a tool failed at."""
+        """Say whether a line announces once more what a tool failed at.
+
+        A traceback quotes what was typed above it.
+        """
         of_tool = self.kind in ("words", "python") and len(self.announced) > _TELLING
-        return of_tool and patterns.attempt(text) == self.announced
+        return of_tool and not self._trace and patterns.attempt(text) == self.announced
 
     def is_passed_over(self, text: str) -> bool:
         """Say whether a line tells that a tool's error is passed over."""
@@ -241,7 +244,8 @@ class Block:
             return not patterns.is_traceback(text)
         if not text.strip():
             ends = self._blank and not self._chain
-            self._message = _MESSAGE
+            if not self.lines[-1].text.rstrip().endswith(":"):  # what it announces may come below
+                self._message = _MESSAGE
             self._blank = True
             return not ends
         if text.startswith((_DURING, _DIRECT)):

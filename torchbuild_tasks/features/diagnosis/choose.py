@@ -49,7 +49,7 @@ class _RowMatch(msgspec.Struct, frozen=True):
 
 def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Reading:
     """Return the reading of the log in this scanner: clean, a known cause, or an unknown error."""
-    block = scanner.found
+    block = _with_reason(scanner.found, scanner.no_gpu)
     notes = tuple(_diagnosis(Hit(row, _groups(book, row, line)), machine) for row, line in scanner.warned)
     if block is None:
         return Reading(status="clean", notes=notes)
@@ -79,6 +79,13 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
         component=by_kind.component if by_kind else "",
         notes=tuple(note for note in notes if note.id not in {each.id for each in known}),
     )
+
+
+def _with_reason(block: ErrorBlock | None, no_gpu: Line | None) -> ErrorBlock | None:
+    """Return an error that speaks of a GPU as torch's warning before it, which tells why it has none."""
+    if block is None or no_gpu is None or patterns.OF_GPU.search(block.error.text) is None:
+        return block
+    return msgspec.structs.replace(block, error=no_gpu, lines=(no_gpu, *block.lines))
 
 
 def _adapt(cause: Diagnosis, machine: Machine) -> Diagnosis:

@@ -60,9 +60,9 @@ _NO_COMPILERS: Final = (
 )
 # What a package may say itself of a part of it that was not loaded.
 _OF_UNLOADED: Final = ("missing-feature", "no-kernel")
-# A file that Windows does not find, although it is there, because of the length of its path.
-_FILES: Final = ("missing-file", "missing-source", "missing-header")
-_OF_WINDOWS: Final = re.compile(r"[A-Za-z]:[/\\]")
+# What Windows says of a file, although nothing is wrong but the length of its path.
+_FILES: Final = ("missing-file", "missing-source", "missing-header", "build-graph")
+_PATH_OF_WINDOWS: Final = re.compile(r"(?:['\"“(]|: )([A-Za-z]:[/\\][^'\"”):\n]{1,2000})")
 _DEEP: Final = 248  # characters of a path, from which on Windows makes no folder; a file's may have 259
 # The start of a line that gives the reason for the line above it.
 _GIVES_REASON: Final = re.compile(r"(?:╰─▶ )?(?:[Cc]aused? ?b?y?:(?: |$)|Because )")
@@ -81,6 +81,7 @@ _NAMED: Final[Mapping[str, str]] = {
     "system": "the program",
     "crash": "the program",
     "generator": "the generator",
+    "command": "the command",
     "as": "the assembler",
 }
 
@@ -201,19 +202,24 @@ def read_kind(
     if unloaded and (kind.row.level == "general" or kind.row.id in _OF_UNLOADED):
         return book.replace(kind, "not-loaded", kind.groups)
     unread = kind.row.level == "general" or kind.row.id == "missing-intrinsic"
-    if unread and uses_nvcc and _is_of_host(block):
-        return book.replace(kind, "host-compiler", {})
+    if unread and uses_nvcc and (header := _header_of_host(block)):
+        return book.replace(kind, "host-compiler", header)
     if kind.row.id == "missing-module" and (dotted := _imported(kind.subject, block)):
         return msgspec.structs.replace(kind, groups={**kind.groups, "scope": dotted})
-    if kind.row.id == "missing-file" and any(_EXECUTES.search(line.text) for line in block.lines):
+    started = any(_EXECUTES.search(line.text) for line in block.lines)
+    if kind.row.id == "missing-file" and (started or PROGRAM.fullmatch(f"{kind.subject}:")):
         return book.replace(kind, "missing-tool", kind.groups)
-    if (
-        kind.row.id in _FILES
-        and len(kind.subject.replace("\\\\", "\\")) >= _DEEP
-        and _OF_WINDOWS.match(kind.subject)
-    ):
-        return book.replace(kind, "path-too-long", {"subject": kind.subject})
+    if deep := _deep_path(kind):
+        return book.replace(kind, "path-too-long", {"subject": deep})
     return kind
+
+
+def _deep_path(kind: Kind) -> str:
+    """Return the path that is too long for Windows, of an error that only tells what comes of it."""
+    if kind.row.id not in _FILES and kind.row.level != "general":
+        return ""
+    paths = _PATH_OF_WINDOWS.findall(f"{kind.line.text}\n'{kind.subject}'")
+    return next((path for path in paths if len(path.replace("\\\\", "\\")) >= _DEEP), "")
 
 
 def _imported(package: str, block: ErrorBlock) -> str:
@@ -225,12 +231,14 @@ def _imported(package: str, block: ErrorBlock) -> str:
     return next((found[1] for line in reversed(block.lines) if (found := asked.match(line.text))), "")
 
 
-def _is_of_host(block: ErrorBlock) -> bool:
-    """Return whether the host compiler's own headers do not compile, without a template of the source."""
+def _header_of_host(block: ErrorBlock) -> Mapping[str, str]:
+    """Return the header of the host compiler or its library that does not compile; none in a template."""
     texts = [line.text.strip() for line in block.lines]
     compiled = next((match for text in texts if (match := COMPILED.match(text))), None)
-    own = compiled is not None and _OF_HOST.match(compiled["file"]) is not None
-    return own and not any(_INSTANTIATED.search(text) for text in texts)
+    own = compiled["file"] if compiled is not None and _OF_HOST.match(compiled["file"]) else ""
+    if not own or any(_INSTANTIATED.search(text) for text in texts):
+        return {}
+    return {"unread" if "/gcc/" in own else "unread std": own.rpartition("/")[2]}
 
 
 def _read_kind(block: ErrorBlock, book: KindBook) -> Kind | None:

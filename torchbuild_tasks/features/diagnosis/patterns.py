@@ -87,6 +87,7 @@ _WORDS: Final = _any(
     r"' is not recognized as (?:an internal or external command|the name of a cmdlet)",
     r"^terminate called |^(?:wine: )?Unhandled (?:page fault|exception)\b",
     r"^\S{0,200}python[\d.]{0,6}(?:\.exe)?: No module named ",
+    r"^(?:no such option|ambiguous option): -|^--[\w-]{1,40} option requires ",  # optparse
     _OF_PARSER,
     r"^(?:nox > )?Session \S{1,80} failed: \S|\bversion solving failed\.?$",
     r"^tar: (?:.{1,200}: Wrote only |This does not look like )",
@@ -144,6 +145,7 @@ _HARMLESS: Final = _any(
     r"^ERROR: (?:pip's dependency resolver does not currently|After October 2020 you may)",
     r"^(?:ERROR: )?\S{1,80} \S{1,40} (?:has requirement|requires) .{1,200}, but you'll have ",  # old pip
     r": (?:warning|note|remark)(?: [A-Z#]\S{0,20}?)? ?: ",
+    r"\bNCCL (?:INFO|TRACE)\b|^[ID]\d{4} \d\d:\d\d:\d\d",  # of NCCL, and glog
     r"^(?:warning|note|remark|WARNING(?!: Built wheel for )|CMake (?:\w+ )?Warning)\b",
     r"^(?:SKIPPED|XFAIL|PASSED)\b",
     r"^\[ *(?:RUN|OK|PASSED|FAILED|SKIPPED|-{3,}|={3,}) *\]",
@@ -286,6 +288,12 @@ EXPLAINS: Final = re.compile(
 )
 # A warning of Python's, with where it was given.
 WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")
+# torch's warning with the reason why it has no GPU, and what comes of that: any error that speaks of one, and
+# not of what CUDA is built with.
+NO_GPU_AS: Final = re.compile(r"UserWarning: CUDA initialization: ")
+OF_GPU: Final = re.compile(
+    r"(?i)^(?!.*(?:CUDA_HOME|nvcc|toolkit|compil|\bbuil[dt])).*\b(?:cuda|gpus?|nvidia|nccl|cudnn)\b"
+)
 # Trials of CMake, which may fail: their source or target has this in its name.
 TRIAL: Final = re.compile(r"cmTC_|CMakeTmp|CMakeScratch|TryCompile-|\bconftest\.")
 # It was ended from outside, and gives no reason.

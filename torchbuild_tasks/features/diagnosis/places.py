@@ -46,6 +46,10 @@ FIRST_SIGNS: Final = (
         "uplicate symbol",
         ": Wrote only ",
         "was the direct cause",
+        "such option",
+        "option requires",
+        "ous option",
+        "CUDA initialization: ",
     ),
     *("xceptions.", ".exc.", "E: ", "curl: (", ".proto:", "Error:", ".pyx:", ".pxd:", ".pxi:"),
     *(

@@ -20,6 +20,17 @@ _BOUND: Final = {
     "": "install it within this bound into the Python that builds (pip and uv then with"
     " --no-build-isolation)",
 }
+# What a build uses, by its own words in a message or its folder in a traceback, and the bound before it took
+# out what older scripts ask for. Sources: notes on migration to Cython 3.0 and NumPy 2.0; setuptools 81
+# takes pkg_resources out.
+_BUILT_WITH: Final = (
+    ("Cython", re.compile(r"(?i)cython"), "cython<3"),
+    ("setuptools", re.compile(r"\b_?(?:setuptools|distutils|pkg_resources)\b"), "setuptools<81"),
+    ("NumPy", re.compile(r"\bnumpy\b"), "numpy<2"),
+)
+_IN_PACKAGE: Final = re.compile(
+    r'File "(?:[^"\n]{0,300}(?:-packages|python3\.\d{1,2})[/\\](\w+)|[^"\n]{1,300}").*'
+)
 # Source lines that only a newer Python reads, the newest first, and the release that they came with.
 _SYNTAX: Final = (
     ("3.12", re.compile(r"^\s*(?:def|class) \w+\[|^\s*type \w+(?:\[.*\])? = ")),
@@ -46,7 +57,7 @@ _WANTS: Final = re.compile(
     # uv and Poetry tell it in sentences.
     r"|\b(?:[Bb]ecause|[Aa]nd(?: because)?)\s+((?:all versions of |every version of |your )?[\w.\[\]-]{1,60}"
     r"(?:[=<>!~]\S{1,60}| \([^)]{1,60}\))? (?:depends on|requires)\s+(?![└├│])"
-    r"(?:[\w.-]{1,60} \([^)]{1,60}\)|\S{1,80}[^\s,]))",
+    r"(?:[\w.-]{1,60} \([^)]{1,60}\)|[\w.\[\]-]{1,60}\{[^}]{1,200}\}\S{0,60}[^\s,]|\S{1,80}[^\s,]))",
     re.MULTILINE,
 )
 # A line of the tree that libmamba draws: how deep it is, and what it tells of a package.
@@ -72,6 +83,22 @@ def read_python(audience: Audience, kind: str) -> Mapping[str, str]:
         "old name": "async" if _OLD_NAME.search(line) else "",
         **_offered(f"{text}\n{audience.of_pip}"),
     }
+
+
+def find_culprit(line: str, text: str) -> Mapping[str, str]:
+    """Return which of the packages that build does not fit the script that uses it, and a bound for it.
+
+    Only the message, or the last frame of its traceback, shows that: all that a build is given is new.
+
+    Args:
+        line: the message.
+        text: the lines of the error.
+    """
+    frames = _IN_PACKAGE.findall(text)
+    shown = (line, frames[-1] if frames else "")
+    met = ((name, bound) for place in shown for name, own, bound in _BUILT_WITH if own.search(place))
+    name, bound = next(met, ("", ""))
+    return {"culprit": name, "culprit bound": bound}
 
 
 def _source_line(text: str) -> str:

@@ -52,6 +52,8 @@ def _signs_of(anchors: frozenset[str]) -> tuple[bytes, ...]:
 class LogScanner:
     """Search a log, fed in blocks of lines; `found` is the answer so far.
 
+    `no_gpu` is a warning that tells why there is no GPU, whatever error comes of that.
+
     Args:
         book: the rows; a line that one of them knows is an error too, or a warning (`warned`).
         before: what stands before every line of this log, and is not a part of it.
@@ -85,6 +87,7 @@ class LogScanner:
         self._in_pip = self._in_trial = self._configured = False
         self._failed_make = ""  # the level of the make that failed last, "0" for the outermost
         self._tried = 0  # the last line of a trial of CMake
+        self.no_gpu: Line | None = None  # torch's first warning with the reason why it has no GPU
         self._before_step: Block | None = None  # an error before the step of pip that is being read
         self._warned: dict[str, tuple[FailureRow, str]] = {}
 
@@ -113,7 +116,7 @@ class LogScanner:
             if self._hint and open_complaint and open_complaint.last_number > self._hint.last_number
             else None
         )
-        last_resort = self._sticky or later or self._hint or self._traced or open_complaint
+        last_resort = self._sticky or later or self._open_hint() or self._traced or open_complaint
         # A marker without an error before it refers to one after it.
         first = min(
             others, key=lambda block: (block.only_reports_failure, block.last_number), default=last_resort
@@ -122,6 +125,11 @@ class LogScanner:
             raised = self._passed is not None and self._passed.kind == "python"
             first = self._cited or (self._passed if raised else None) or first
         return first.result() if first else None
+
+    def _open_hint(self) -> Block | None:
+        """Return what reported a failure; a warning is none where the program ended in order."""
+        warns = self._hint is not None and patterns.WARNED.search(self._hint.lines[0].text) is not None
+        return None if warns and self._ended_in_order() else self._hint
 
     @property
     def proven(self) -> ErrorBlock | None:
@@ -497,6 +505,8 @@ class LogScanner:
 
     def _is_mere(self, kind: patterns.Kind | None, line: Line) -> bool:
         """Return whether a line is an exception within a warning, which is noted, or a message of a probe."""
+        if patterns.NO_GPU_AS.search(line.text):
+            self.no_gpu = self.no_gpu or line
         if kind == "python" and self._is_warning(line):
             if not patterns.is_traceback(line.text.strip()):
                 self._cited = self._cited or Block("python", [line], "words", weak=True)
