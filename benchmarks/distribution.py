@@ -24,7 +24,8 @@ from benchmarks.caches import SOURCE
 from benchmarks.measure import Command, note, run
 from tests.support.caches import casd_argv, clean, install_cache, objects, project
 from tests.support.clusters import REPOSITORY, ClusterOfHosts, cluster
-from tests.support.hosts import Host, has_hosts, until
+from tests.support.hosts import Host, has_hosts
+from tests.support.waiting import until
 
 FILES, JOBS, PORT = 4, 2, 8980
 # CPU of Ninja with all it waited for, and of a local server with the preprocessors that it ran.

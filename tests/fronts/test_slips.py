@@ -135,7 +135,7 @@ def test_a_log_may_begin_with_a_dash_of_print() -> None:
     assert parse("diagnose", ["\u2013my.log"]).log == "\u2013my.log"  # type: ignore[attr-defined]
 
 
-@each_case("word", ["--lto", "--cudnn", "--prefix", "--nproc-per-node", "--tap"])
+@each_case("word", ["--größe", "--lto", "--cudnn", "--prefix", "--nproc-per-node", "--tap"])
 def test_a_word_of_another_tool_is_no_slip_of_a_flag(word: str) -> None:
     assert "did you mean" not in said([word])
 

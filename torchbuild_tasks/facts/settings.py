@@ -16,7 +16,6 @@ import msgspec
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.options import BuildRequest, choices_of
 from torchbuild_tasks.system.reading import read_text
-from torchbuild_tasks.text.letters import plain_word, say_odd_letters
 from torchbuild_tasks.values import LONGEST_TOML, Malformed, parse_toml
 
 NAME: Final = "torchbuild.toml"
@@ -120,6 +119,8 @@ def _broken(path: Path, text: str, message: str) -> UsageError:
         return UsageError(
             f"{where}: it is there twice", looked=(line.strip()[:200],), next_step="Drop one of the two."
         )
+    from torchbuild_tasks.text.letters import plain_word, say_odd_letters
+
     odd = say_odd_letters(line)
     advice = 'Text needs quotes, true and false do not: preset = "dev", cuda = true.'
     return UsageError(

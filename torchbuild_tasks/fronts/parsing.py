@@ -19,15 +19,6 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.fronts.slips import (
-    check_dashes,
-    check_quotes,
-    dash_error,
-    near_flag,
-    torn_assignment,
-    what_was_meant,
-    why_nothing_near,
-)
 from torchbuild_tasks.options import (
     COMMON,
     GROUPS,
@@ -37,7 +28,6 @@ from torchbuild_tasks.options import (
     group_of,
     variable_name,
 )
-from torchbuild_tasks.text.letters import DASHES, plain_word, say_odd_letters
 from torchbuild_tasks.verbs import VERBS, Outcome
 
 if TYPE_CHECKING:
@@ -133,7 +123,7 @@ def parse(
     if set(HELP).intersection(own):
         sys.stdout.write(Parser(verb, command or f"torchbuild {verb}").format_help())
         raise SystemExit(0)
-    check_dashes(own, {*(spelling for each in flags(verb) for spelling in spellings(each)), *HELP})
+    _check_letters(verb, own)
     try:
         known, rest = Parser(verb).parse_known_args(_join_negative_numbers(verb, own))
     except argparse.ArgumentError as error:
@@ -144,7 +134,7 @@ def parse(
     values = vars(known)
     for name, value in values.items():
         for text in texts_of_flag(value):
-            check_quotes(flag_name(name), text)
+            _check_letters_of_value(name, text)
         if "" in [each.strip() for each in texts_of_flag(value)]:  # --source=$NOWHERE
             raise UsageError(
                 f"{flag_name(name)} needs a value, and it is empty",
@@ -403,9 +393,12 @@ def _assign_words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dic
     if len(rest) > len(due) + len(may):
         command = f"{verb} {action}".rstrip()
         extra = rest[len(due) + len(may) :]
-        if extra[0][:1] in DASHES:
-            raise dash_error(extra[0])
-        meant = torn_assignment(given.get("set") or (), extra) or _meant(verb, extra)
+        if not extra[0].isascii():
+            from torchbuild_tasks.fronts.slips import letters_error
+
+            if error := letters_error(extra[0], begins=True):
+                raise error
+        meant = _meant(verb, extra, given.get("set") or ())
         raise UsageError(
             f"{command} does not know what to do with the word {extra[0]!r}",
             next_step=f"Write: {meant}" if meant else f"Its words and flags: {_help_command(verb)}",
@@ -453,9 +446,11 @@ def _missing_word(verb: str, action: str, name: str) -> UsageError:
 
 def _unknown_flag(verb: str, words: Sequence[str]) -> UsageError:
     """Return the error about the first of some words, which is a flag that the verb does not have."""
+    from torchbuild_tasks.fronts.slips import letters_error, near_flag, why_nothing_near
+
     name = words[0].partition("=")[0]
-    if odd := say_odd_letters(name):
-        return UsageError(f"{name!r}: {odd}", next_step=f"Write it as: {plain_word(name)}")
+    if error := letters_error(name):
+        return error
     known = [spelling for field in flags(verb) for spelling in spellings(field)]
     others = [other for other in VERBS if any(name in spellings(field) for field in flags(other))]
     if others:
@@ -472,10 +467,35 @@ def _unknown_flag(verb: str, words: Sequence[str]) -> UsageError:
     return UsageError(f"{verb} has no flag {name}{hint}", next_step=listed)
 
 
-def _meant(verb: str, words: Sequence[str]) -> str:
-    """Return what to write instead of a word that the verb does not know; "" where that is unknown."""
-    from torchbuild_tasks.catalog import load_catalog  # most runs have no such word
+def _check_letters(verb: str, words: Sequence[str]) -> None:
+    """Refuse a flag of the verb with a dash that is no hyphen."""
+    if not all(map(str.isascii, words)):
+        from torchbuild_tasks.fronts.slips import check_dashes
 
+        check_dashes(words, {*(spelling for each in flags(verb) for spelling in spellings(each)), *HELP})
+
+
+def _check_letters_of_value(name: str, text: str) -> None:
+    """Refuse a flag's value in the quotes of a printed text."""
+    if not text.isascii():
+        from torchbuild_tasks.fronts.slips import check_quotes
+
+        check_quotes(flag_name(name), text)
+
+
+def _meant(verb: str, words: Sequence[str], assignments: Sequence[str] = ()) -> str:
+    """Return what to write instead of a word that the verb does not know; "" where that is unknown.
+
+    Args:
+        verb: one of `VERBS`.
+        words: the word, and what follows it.
+        assignments: the values of --set.
+    """
+    from torchbuild_tasks.catalog import load_catalog  # most runs have no such word
+    from torchbuild_tasks.fronts.slips import torn_assignment, what_was_meant
+
+    if torn := torn_assignment(assignments, words):
+        return torn
     switches = {name for row in load_catalog().option for name in row.names}
     known = [spelling for field in flags(verb) for spelling in spellings(field)]
     return what_was_meant(words, known, switches)
@@ -483,8 +503,11 @@ def _meant(verb: str, words: Sequence[str]) -> str:
 
 def unknown_verb(word: str, known: Sequence[str]) -> UsageError:
     """Return the error for an unknown verb."""
-    if word[:1] in DASHES:
-        return dash_error(word)
+    if not word.isascii():
+        from torchbuild_tasks.fronts.slips import letters_error
+
+        if error := letters_error(word, begins=True):
+            return error
     if word.startswith("-"):
         what = f"there is no flag {word} before the verb; a verb's flags follow it"
         hint = ""

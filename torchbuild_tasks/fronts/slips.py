@@ -84,13 +84,22 @@ def check_dashes(words: Sequence[str], known: Collection[str]) -> None:
     """
     for word in words:
         begin = word[:2].removeprefix("-")[:1]
-        if begin and begin in DASHES and plain_word(word).partition("=")[0] in known:
-            raise dash_error(word)
+        is_flag = begin in tuple(DASHES) and plain_word(word).partition("=")[0] in known
+        if is_flag and (error := letters_error(word)):
+            raise error
 
 
-def dash_error(word: str) -> UsageError:
-    """Return the error about a word that begins with a dash that is no hyphen."""
-    return UsageError(f"{word!r}: {say_odd_letters(word)}", next_step=f"Write it as: {plain_word(word)}")
+def letters_error(word: str, *, begins: bool = False) -> UsageError | None:
+    """Return the error about a word with a letter that only looks like one of a command, if it has one.
+
+    Args:
+        word: what was typed.
+        begins: only a dash counts that the word begins with, since the rest may be a name.
+    """
+    if begins and word[:1] not in tuple(DASHES):
+        return None
+    odd = say_odd_letters(word)
+    return UsageError(f"{word!r}: {odd}", next_step=f"Write it as: {plain_word(word)}") if odd else None
 
 
 def check_quotes(flag: str, text: str) -> None:

@@ -45,7 +45,6 @@ from torchbuild_tasks.plan.jobs import check_jobs, check_memory
 from torchbuild_tasks.plan.linked import check_linked
 from torchbuild_tasks.plan.linker import check_linker, plan_linker
 from torchbuild_tasks.plan.names import PARALLEL_LEVEL, check_handed, check_overruled
-from torchbuild_tasks.plan.offline import check_parts
 from torchbuild_tasks.plan.places import check_places
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import check_toolset, load_toolset
@@ -124,7 +123,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tupl
         *check_patches(question),
         *check_windows(decisions),
         *check_helpers(question, decisions.helpers),
-        *check_parts(decisions),
+        *_check_offline(decisions),
         *check_cache(question, decisions.cache),
         *decisions.distribution.problems,
         *check_linker(question, decisions.linker),
@@ -142,6 +141,14 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tupl
         *check_repeat(question, decisions.mode.value),
         *check_env_files(question, ops),
     )
+
+
+def _check_offline(decisions: Decisions) -> tuple[Finding, ...]:
+    if not decisions.question.given("offline"):
+        return ()
+    from torchbuild_tasks.plan.offline import check_parts
+
+    return check_parts(decisions)
 
 
 def _all_variables(decisions: Decisions) -> Mapping[str, str]:

@@ -12,7 +12,6 @@ from torchbuild_tasks.catalog.match import admits, applies, covers, parse_versio
 from torchbuild_tasks.model import Choice, Finding, Status, Switch
 from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.text.letters import plain_value, say_odd_letters
 from torchbuild_tasks.text.words import close_to, is_one_slip, nearest
 
 PARALLEL_LEVEL: Final = "CMAKE_BUILD_PARALLEL_LEVEL"
@@ -314,14 +313,20 @@ def _odd_letters(value: str) -> str:
     """Say which letter of a value no build can have meant; "" for none."""
     if "\n" in value or "\r" in value:
         return "it has a line break, at which a file of the build's commands breaks"
-    return "" if value.isascii() or _PATH.match(value) else say_odd_letters(value)
+    if value.isascii() or _PATH.match(value):
+        return ""
+    from torchbuild_tasks.text.letters import say_odd_letters  # hardly a plan has such a value
+
+    return say_odd_letters(value)
 
 
 def _valid_value(question: Question, choice: Choice) -> str:
     """Return a valid value of a variable: the nearest to an invalid one, else the first that is listed."""
     if "\n" in choice.value or "\r" in choice.value:
         return " ".join(choice.value.split())
-    if say_odd_letters(choice.value):
+    if _odd_letters(choice.value):
+        from torchbuild_tasks.text.letters import plain_value
+
         return plain_value(choice.value)
     row = variable_row(question.catalog, choice.name, question.era, question.version)
     reads = question.facts.tree.reads

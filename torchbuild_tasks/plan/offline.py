@@ -25,7 +25,7 @@ def check_parts(decisions: Decisions) -> tuple[Finding, ...]:
     A mirror on this machine may have any of the files, so with one that is left to the build.
     """
     question, brought = decisions.question, decisions.question.facts.brought
-    if brought is None or not question.given("offline"):
+    if brought is None:
         return ()
     lacking: tuple[Artifact, ...] = ()
     if "file:" not in question.value("mirror", ""):
