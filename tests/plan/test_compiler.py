@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.support.cuda import cuda_facts, gpu, toolkit
@@ -433,7 +435,7 @@ def test_a_compiler_of_cxx_is_not(value: str) -> None:
 
 def test_a_cache_before_the_compiler_that_is_not_here_is_refused() -> None:
     """CMake would take it for the compiler, and stop."""
-    flags = {"set": ("CXX=ccache g++", "CC=ccache gcc")}
+    flags: dict[str, Any] = {"set": ("CXX=ccache g++", "CC=ccache gcc")}
     lacking = replace(machine(GXX, GCC), tools=(Tool(name="ccache", looked=("/usr/bin",)),))
     told = [each for each in plan_of(lacking, **flags).findings if each.status == "error"]
     assert ["ccache is not here" in each.text for each in told] == [True, True]

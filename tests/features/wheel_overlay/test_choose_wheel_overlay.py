@@ -507,3 +507,9 @@ def test_without_git_nobody_knows_what_was_changed() -> None:
     assert plan.verdict == "refuse"
     assert "not a git checkout" in plan.findings[-1].text
     assert re.search(r"torchbuild source get \S+ --source \S+-git", str(plan.findings[-1].fix))
+
+
+def test_a_flag_of_compiles_is_told_where_nothing_is_compiled() -> None:
+    plan = plan_of(mixable(), from_wheel="auto", build_type="Debug")
+    told = [each for each in plan.findings if each.status == "warn" and "--build-type Debug" in each.text]
+    assert len(told) == 1 and "--from-wheel compiles nothing" in told[0].text

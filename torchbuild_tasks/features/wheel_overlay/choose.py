@@ -30,7 +30,7 @@ CHANGED: Final = "changed"  # --target changed: every library that a changed fil
 PLAIN: Final = ("c10",)
 # The ids of findings that matter where nothing is compiled.
 _CHECKED_WITHOUT_COMPILE: Final = frozenset(
-    ("source", "era", "arch", "writable", "facts", "running", "torch-version")
+    ("source", "era", "arch", "writable", "facts", "flags", "running", "torch-version")
     + ("python", "python-bits", "python-venv", "python-pip", "requirements")
 )
 # The checks whose result the builder of the wheel decided, so that our plan cannot expect a value.
