@@ -191,3 +191,11 @@ def test_what_a_submodule_has_removed_is_no_folder_of_its_own(
     }
     door = machine(tmp_path, files=files, programs={"/usr/bin/git": Output(0, staged)})
     assert look_at_submodules(door, ROOT, (), git=False).empty == ((path,) if left is None else left)
+
+
+def test_a_folder_with_a_readme_alone_is_torn(tmp_path: Path) -> None:
+    named = ("third_party/onnx", "third_party/gloo", ASMJIT)
+    files = {f"{ROOT}/setup.py": LISTED, f"{ROOT}/third_party/onnx/README": ""}
+    files |= {f"{ROOT}/{path}/CMakeLists.txt": "" for path in named[1:]}
+    seen = look_at_submodules(machine(tmp_path, files=files), ROOT, (), git=False)
+    assert (seen.torn, seen.empty) == (("third_party/onnx",), ())

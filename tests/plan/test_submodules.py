@@ -266,3 +266,14 @@ def test_the_sample_is_not_sent_to_pytorchs_sources() -> None:
     lost = ("third_party/tinyfmt",)
     facts = replace(facts, tree=replace(facts.tree, sample=True, git=True, empty=lost, linkless=lost))
     assert "Copy the sample anew" in way_out(facts)
+
+
+def test_a_folder_in_which_setup_py_finds_nothing_is_removed_and_fetched() -> None:
+    facts = with_tree(
+        linux_facts(), torn=("third_party/pybind11",), checked=("third_party/pybind11",), git=True
+    )
+    finding = found(plan_of(facts).findings, "submodules")
+    assert finding.status == "error" and "setup.py stops" in finding.text
+    assert "rm -r" in finding.fix and "torchbuild source update" in finding.fix
+    unchecked = plan_of(facts, set=("USE_SYSTEM_LIBS=1",))
+    assert not any("setup.py stops" in each.text for each in unchecked.findings)

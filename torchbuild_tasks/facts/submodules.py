@@ -14,6 +14,8 @@ THIRD_PARTY = "third_party"
 MAX_DEPTH = 5
 # Names in setup.py of 0.4 to 2.13 of the checking functions, and of the one that lists the folders.
 CHECKS = ("check_file", "check_for_files")
+# One of these must be there: check_for_files() in setup.py of 1.9.1 to 2.13.0; before, CMakeLists.txt.
+_SIGNS = frozenset(("CMakeLists.txt", "Makefile", "setup.py", "LICENSE", "LICENSE.md", "LICENSE.txt"))
 LISTS = ("get_submodule_folders", "check_submodules")
 
 
@@ -24,6 +26,7 @@ class Submodules(NamedTuple):
     absent: tuple[str, ...] = ()
     linkless: tuple[str, ...] = ()
     checked: tuple[str, ...] | None = None
+    torn: tuple[str, ...] = ()
 
 
 def look_at_submodules(probe: Probe, root: str, folders: Sequence[str], *, git: bool) -> Submodules:
@@ -41,7 +44,8 @@ def look_at_submodules(probe: Probe, root: str, folders: Sequence[str], *, git: 
         missing = {path for path in folders if _holds_nothing(probe, probe.join(root, path))}
         absent = tuple(sorted(missing - set(empty)))
     linkless = _list_not_in_index(probe, root, (*empty, *absent)) if git else ()
-    return Submodules(empty, absent, linkless, checked)
+    torn = tuple(path for path in checked or () if path not in empty and _is_torn(probe, root, path))
+    return Submodules(empty, absent, linkless, checked, torn)
 
 
 def empty_submodules(probe: Probe, root: str) -> tuple[str, ...]:
@@ -81,6 +85,11 @@ def _empty_below(probe: Probe, root: str, path: str, depth: int) -> Iterator[str
 
 def _holds_nothing(probe: Probe, folder: str) -> bool:
     return set(probe.children(folder)) <= {".git"}
+
+
+def _is_torn(probe: Probe, root: str, path: str) -> bool:
+    """Say whether a folder holds something, and nothing by which setup.py takes it for a submodule."""
+    return not _SIGNS.intersection(probe.children(probe.join(root, path)))
 
 
 def _drop_unlinked(probe: Probe, root: str, empty: Sequence[str]) -> tuple[str, ...]:

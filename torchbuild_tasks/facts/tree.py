@@ -83,6 +83,7 @@ def look_at_tree(
             absent=submodules.absent,
             linkless=submodules.linkless,
             checked=submodules.checked,
+            torn=submodules.torn,
             writable=probe.writable(root),
             blocked={
                 path: what

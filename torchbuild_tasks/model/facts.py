@@ -214,7 +214,8 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     `empty` lists third_party folders that .gitmodules, setup.py's own check or the folder itself names and
     that hold nothing; `absent` those that only rows name, in a tree without .gitmodules; `linkless` those of
     both that git could not fetch, because its index has no submodule there. `checked` are the folders that
-    setup.py looks into itself, None where it could not be read. `git` says whether there is a .git, and
+    setup.py looks into itself, None where it could not be read; `torn` those of them that hold something,
+    and nothing that it takes for a submodule. `git` says whether there is a .git, and
     `git_problem` why git cannot read that one, in its own words. `commit` is None outside git;
     `dirty` counts tracked files only.
     `running` is a command of this tool that works on it just now; None also for one that was killed.
@@ -246,6 +247,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     absent: tuple[str, ...] = ()
     linkless: tuple[str, ...] = ()
     checked: tuple[str, ...] | None = None
+    torn: tuple[str, ...] = ()
     writable: bool | None = None
     blocked: Mapping[str, str] = msgspec.field(default_factory=dict)
     digests: Mapping[str, str] = msgspec.field(default_factory=dict)

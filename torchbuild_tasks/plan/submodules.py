@@ -34,7 +34,7 @@ class Needs:
 
     def why(self, path: str) -> str:
         """Return why a build needs this folder of third_party; "" where it does without."""
-        if self._is_checked(path):
+        if self.is_checked(path):
             return _BY_SETUP
         row = self._row(path)
         return self._why_by_row(row) if row else _BY_GIT
@@ -58,9 +58,9 @@ class Needs:
     def _exists(self, path: str) -> bool:
         """Say whether this release has a folder that only a row names."""
         row = self._row(path)
-        return row is not None and (applies(row.torch, self._version) or self._is_checked(path))
+        return row is not None and (applies(row.torch, self._version) or self.is_checked(path))
 
-    def _is_checked(self, path: str) -> bool:
+    def is_checked(self, path: str) -> bool:
         """Say whether setup.py looks into it itself; with USE_SYSTEM_LIBS, of any value, it does not."""
         if self._question.era != "setuptools" or self._variables.get(_ALL):
             return False
@@ -111,7 +111,16 @@ class Needs:
 
 def check_submodules(question: Question, variables: Mapping[str, str]) -> tuple[Finding, ...]:
     """Report the empty folders of third_party: an error where the build needs one."""
-    lacking = Needs(question, variables).lacking()
+    needs = Needs(question, variables)
+    if torn := [path for path in question.facts.tree.torn if needs.is_checked(path)]:
+        text = (
+            f"{first_few(torn, _SHOWN)}: there is no CMakeLists.txt, Makefile, setup.py or LICENSE in it, so "
+        )
+        text += "it is not complete, and setup.py stops"
+        remove = ("rm", "-r") if question.facts.host.os != "windows" else ("rmdir", "/s")
+        away = question.line(*remove, *(question.join(path) for path in torn))
+        return (Finding.error("submodules", text, f"Remove it ({away}), then {way_out(question, torn)}"),)
+    lacking = needs.lacking()
     if lacking.missing:
         text = missing_text(lacking.missing)
         return (Finding.error("submodules", text, lacking.fix),)
