@@ -9,7 +9,8 @@ import pytest
 from tests.facts.fakes import link, machine, windows_machine, write
 from tests.support.capabilities import needs_enforced_permissions, needs_symlinks
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.facts.tree import SHUT, UNPACKED, look_at_tree, look_at_version
+from torchbuild_tasks.facts.tree import look_at_tree, look_at_version
+from torchbuild_tasks.model.facts import NOT_CHECKED_OUT, SHUT
 from torchbuild_tasks.plan.fit import EMPTY
 
 ROOT = "/src/pytorch"
@@ -249,4 +250,4 @@ def test_a_link_says_where_it_leads(tmp_path: Path) -> None:
 
 def test_a_clone_without_its_files(tmp_path: Path) -> None:
     write(tmp_path / "clone", {".git/HEAD": "ref: refs/heads/main"})
-    assert look_at_tree(Probe(), str(tmp_path / "clone")).problem == UNPACKED
+    assert look_at_tree(Probe(), str(tmp_path / "clone")).problem == NOT_CHECKED_OUT

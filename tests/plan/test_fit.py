@@ -23,6 +23,7 @@ from tests.support.machines import (
 from torchbuild_tasks.catalog import GIB, load_catalog
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Disk, Facts, Health, Host, Memory, Need, Previous, Room
+from torchbuild_tasks.model.facts import NOT_CHECKED_OUT, SHUT
 from torchbuild_tasks.plan.decisions import decide_build
 from torchbuild_tasks.plan.fit import EMPTY, check_machine_and_tree
 from torchbuild_tasks.values import replace
@@ -407,7 +408,7 @@ def test_a_git_that_cannot_be_read_is_told_with_the_way_out(problem: str, fix: s
 
 
 def test_a_clone_without_files_is_checked_out() -> None:
-    facts = linux_facts(tree=tree(root="/src", problem="a git repository whose files are not checked out"))
+    facts = linux_facts(tree=tree(root="/src", problem=NOT_CHECKED_OUT))
     plan = plan_of(facts)
     assert "git -C /src checkout HEAD -- ." in found(plan.findings, "source").fix
     assert not plan.expectations
@@ -432,6 +433,6 @@ def test_an_empty_setup_py_is_put_back() -> None:
 
 
 def test_a_folder_that_another_user_made_is_taken_over() -> None:
-    facts = with_tree(linux_facts(), blocked={"/src/build": "a folder that you cannot write to"})
+    facts = with_tree(linux_facts(), blocked={"/src/build": SHUT})
     finding = found(plan_of(facts).findings, "writable")
     assert finding.status == "error" and "sudo chown -R $(id -u) /src/build" in finding.fix

@@ -48,20 +48,39 @@ def _setting(probe: Probe, name: str, value: str, place: str, *, files: bool) ->
 
 
 def _places(probe: Probe) -> Iterator[str]:
-    """Yield pip's files, the strongest first; PIP_CONFIG_FILE is read last by pip, so it counts most."""
-    if named := probe.variable("PIP_CONFIG_FILE"):
+    """Yield pip's files, the strongest first, without that of a venv, which is made for the build.
+
+    The file of PIP_CONFIG_FILE stands in for the user's, and the null device for all (pip 26.3,
+    _internal/configuration.py: OVERRIDE_ORDER, iter_config_files).
+    """
+    named = probe.variable("PIP_CONFIG_FILE")
+    if named.casefold() == ("nul" if probe.windows else "/dev/null"):
+        return
+    if named:
         yield named
+    home = probe.names.home(probe.environ)
+    if not probe.exists(named):
+        yield from _places_of_user(probe, home or "")
+    if probe.windows:
+        yield probe.join(probe.variable("PROGRAMDATA"), "pip", "pip.ini")
+        return
+    yield "/etc/pip.conf"
+    for folder in reversed((probe.variable("XDG_CONFIG_DIRS") or "/etc/xdg").split(":")):
+        yield probe.join(folder, "pip/pip.conf")
+
+
+def _places_of_user(probe: Probe, home: str) -> Iterator[str]:
     if probe.windows:
         yield probe.join(probe.variable("APPDATA"), "pip", "pip.ini")
-        return
-    home = probe.variable("HOME")
-    yield probe.join(probe.variable("XDG_CONFIG_HOME") or probe.join(home, ".config"), "pip/pip.conf")
-    yield probe.join(home, ".pip/pip.conf")
-    yield "/etc/pip.conf"
+    elif folder := probe.variable("XDG_CONFIG_HOME") or (home and probe.join(home, ".config")):
+        yield probe.join(folder, "pip/pip.conf")
+    if home:
+        yield probe.join(home, *(("pip", "pip.ini") if probe.windows else (".pip", "pip.conf")))
 
 
 def _lines(probe: Probe, path: str) -> Iterator[tuple[str, str]]:
     parser = configparser.RawConfigParser()
+    parser.optionxform = _plain_name  # type: ignore[method-assign, assignment]
     try:
         parser.read_string(probe.read(path) or "")
     except configparser.Error:
@@ -70,3 +89,7 @@ def _lines(probe: Probe, path: str) -> Iterator[tuple[str, str]]:
         for option in (*_OF_PIP, *_FILES_OF_PIP):
             if value := parser.get(section, option, fallback=""):
                 yield option, value
+
+
+def _plain_name(option: str) -> str:
+    return option.lower().replace("_", "-")

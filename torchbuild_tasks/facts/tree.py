@@ -17,13 +17,13 @@ from torchbuild_tasks.facts.submodules import look_at_submodules
 from torchbuild_tasks.facts.tools import version_of
 from torchbuild_tasks.facts.tree_reads import look_at_reads
 from torchbuild_tasks.model import CMakeCache, Era, OwnPatch, Previous, Running, Tree
+from torchbuild_tasks.model.facts import NOT_CHECKED_OUT, SHUT
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 from torchbuild_tasks.options import flag_name
 from torchbuild_tasks.system.git import guard
 from torchbuild_tasks.text.paths import file_name
 from torchbuild_tasks.values import Malformed, as_table, from_json, parse_json, parse_toml, replace, texts_in
 
-SHUT: Final = "a folder that you cannot write to"
 MARKS = ("version.txt", "CMakeLists.txt", "torch/__init__.py", "c10")
 DIGESTED = ("version.txt", "pyproject.toml", "setup.py", "requirements.txt", "CMakeLists.txt")
 SAMPLE_MARK = "__sample__"
@@ -117,12 +117,8 @@ def _checkout_problem(probe: Probe, root: str, given: str) -> str | None:
         said = "its CMakeLists.txt is empty, so it was not unpacked or checked out completely"
         return said if empty else None
     if len(missing) == len(MARKS) and _is_bare_of_files(probe, root):
-        return UNPACKED
+        return NOT_CHECKED_OUT
     return f"not a PyTorch checkout: it has no {', no '.join(missing)}{_nearby_checkout(probe, root)}"
-
-
-# A clone whose files were never checked out (git clone --no-checkout), or all removed.
-UNPACKED: Final = "a git repository whose files are not checked out"
 
 
 def _is_bare_of_files(probe: Probe, root: str) -> bool:

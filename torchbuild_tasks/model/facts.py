@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -14,6 +14,9 @@ from torchbuild_tasks.model.history import PastPeak
 Era = Literal["setuptools", "scikit-build-core"]
 
 FACTS_SCHEMA = 1
+# What a `problem` of a tree, or one of its `blocked`, says where a plan knows the way out.
+NOT_CHECKED_OUT: Final = "a git repository whose files are not checked out"
+SHUT: Final = "a folder that you cannot write to"
 
 # What a machine can have; a dump that was edited by hand may say anything.
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 60)]

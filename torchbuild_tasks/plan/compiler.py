@@ -245,7 +245,7 @@ def _check_launchers(question: Question) -> Iterator[Finding]:
     here = {tool.name for tool in question.facts.tools if tool.path}
     for name in ("CXX", "CC"):
         asked = decide(question, name)
-        words = flag_words(asked.value) if asked else []
+        words = flag_words(asked.value) if asked else ()
         if asked and len(words) > 1 and words[0] in ("ccache", "sccache") and words[0] not in here:
             text = f"{name}={asked.value} ({asked.because}): {words[0]} is not here"
             without = question.line("--set", f"{name}={asked.value.partition(words[0])[2].strip()}")
@@ -257,8 +257,8 @@ def _check_c(question: Question, cxx: Tool | None) -> tuple[Finding, ...]:
     """Check that there is a C compiler; one that is named must exist, since CMake tries no other."""
     asked, found = decide(question, "CC"), question.facts.compilers
     if asked and asked.value:
-        if of_cxx := _for_cxx(question, asked):
-            return of_cxx
+        if wrong := _of_other_language(question, asked):
+            return wrong
         if _is_missing(question, "CC"):
             return _not_found(question, asked)
         named = _find_named(found, asked.value)
@@ -284,7 +284,7 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
         fix = f"Install one: {_install(question, 'g++')}"
         return (Finding.error("compiler", text, fix),)
     if tool is None:
-        return _for_c(question, compilers.cxx) or _not_found(question, compilers.cxx)
+        return _of_other_language(question, compilers.cxx) or _not_found(question, compilers.cxx)
     fits = _fits(question, tool)
     figure = _figure(question, tool)
     family, package = ("Clang", "clang") if tool.name == "clang++" else ("GCC", "g++")
@@ -445,35 +445,28 @@ def _driver_in(value: str, families: tuple[str, ...]) -> tuple[str, str] | None:
     return None
 
 
-def _for_c(question: Question, asked: Choice) -> tuple[Finding, ...]:
-    """Refuse a C compiler in CXX: it compiles C++, and links no C++ library.
+def _of_other_language(question: Question, asked: Choice) -> tuple[Finding, ...]:
+    """Refuse a C compiler in CXX, and a C++ compiler in CC.
 
-    CMake does not notice: its test program needs nothing of that library (CMakeTestCXXCompiler.cmake).
+    CMake does not notice the first: its test program needs nothing of the C++ library, which only the links
+    of a C++ compiler have (CMakeTestCXXCompiler.cmake). It refuses the second: "A C++ compiler has been
+    selected for C." (CMakeCCompilerId.c.in)
     """
-    drivers = {PARTNER[name]: name for name in ("g++", "clang++", "c++")}
-    found = _driver_in(asked.value, tuple(drivers))
+    of_cxx = ("g++", "clang++", "c++")
+    if asked.name == "CXX":
+        others = {PARTNER[name]: name for name in of_cxx}
+        why, fix = "is a C compiler: it links no C++ library, so links fail", "Name the one for C++: {}"
+    else:
+        others = {name: PARTNER[name] for name in of_cxx}
+        why = "is a C++ compiler, and CMake refuses that for C"
+        fix = "Name the one for C: {}; or drop CC"
+    found = _driver_in(asked.value, tuple(others))
     if found is None or "-lstdc++" in asked.value or "-lc++" in asked.value:
         return ()
     word, name = found
-    text = f"CXX={asked.value} ({asked.because}) is a C compiler: it links no C++ library, so links fail"
-    other = _swap(asked.value, word, name, drivers[name])
-    fix = f"Name the one for C++: {question.line('--set', f'CXX={other}')}"
-    return (Finding.error("compiler", text, fix),)
-
-
-def _for_cxx(question: Question, asked: Choice) -> tuple[Finding, ...]:
-    """Refuse a C++ compiler in CC, which CMake refuses.
-
-    "A C++ compiler has been selected for C." (Modules/CMakeCCompilerId.c.in)
-    """
-    found = _driver_in(asked.value, ("g++", "clang++", "c++"))
-    if found is None:
-        return ()
-    word, name = found
-    text = f"CC={asked.value} ({asked.because}) is a C++ compiler, and CMake refuses that for C"
-    other = _swap(asked.value, word, name, PARTNER[name])
-    fix = f"Name the one for C: {question.line('--set', f'CC={other}')}; or drop CC"
-    return (Finding.error("c-compiler", text, fix),)
+    line = question.line("--set", f"{asked.name}={_swap(asked.value, word, name, others[name])}")
+    id = "compiler" if asked.name == "CXX" else "c-compiler"
+    return (Finding.error(id, f"{asked.name}={asked.value} ({asked.because}) {why}", fix.format(line)),)
 
 
 def _swap(value: str, word: str, name: str, other: str) -> str:

@@ -98,7 +98,8 @@ def _other_way(question: Question, roots: tuple[str, ...]) -> str:
     if "USE_CUDA" in roots:
         return ", or build with --cuda" + (" in place of --cpu" if question.given("cpu") else "")
     # Of the words of a condition, what CMake finds out by itself (CPU_INTEL, LINUX) is no switch.
-    wanted = [name for name in roots if name not in ABSENT and name not in State(question, {}).known]
+    found = State(question, {}).known
+    wanted = [name for name in roots if name not in ABSENT and name not in found]
     return f", or use --set {wanted[0]}=1" if wanted else ""
 
 

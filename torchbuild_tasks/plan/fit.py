@@ -14,6 +14,7 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import GIB, CharacterRow
 from torchbuild_tasks.catalog.match import admits, applies, preset_rows, series, torch_row
 from torchbuild_tasks.model import Finding, Need
+from torchbuild_tasks.model.facts import NOT_CHECKED_OUT, SHUT
 from torchbuild_tasks.plan.decisions import Decisions
 from torchbuild_tasks.plan.environment import brought_cmake
 from torchbuild_tasks.plan.question import BOM, Question
@@ -76,7 +77,7 @@ def _check_tree(question: Question, variables: Mapping[str, str]) -> Iterator[Fi
     tree = question.facts.tree
     if tree.problem:
         fix = "Name a PyTorch checkout: --source PATH, or get one: torchbuild source get"
-        if "not checked out" in tree.problem:
+        if tree.problem == NOT_CHECKED_OUT:
             line = question.line("git", "-C", tree.root, "checkout", "HEAD", "--", ".")
             fix = f"{line}; or {fix[0].lower()}{fix[1:]}"
         elif file := _BROKEN_FILE.match(tree.problem):
@@ -107,7 +108,7 @@ def _check_writable(question: Question) -> Iterator[Finding]:
     tree = question.facts.tree
     for path, what in tree.blocked.items():
         text = f"{path} is {what}, where the build makes a folder"
-        if "cannot write" in what:  # a build with sudo leaves it so
+        if what == SHUT:  # a build with sudo leaves it so
             text = f"{path} is {what}, and the build writes there"
             fix = f"Make it yours: sudo chown -R $(id -u) {question.line(path)}"
             yield Finding.error("writable", text, fix)
