@@ -102,6 +102,7 @@ def first(tmp_path_factory: pytest.TempPathFactory, target: Path, sccache: str) 
         yield First(machine, words, machine.build(*words).err)
 
 
+@pytest.mark.slow
 def test_a_compile_that_loses_its_server_is_made_again(first: First) -> None:
     """First one of CMake's checks, which fails without a word: OpenMP would be left out."""
     assert first.said.count("server was lost (sccache: caused by: Failed to") == 2
@@ -111,6 +112,7 @@ def test_a_compile_that_loses_its_server_is_made_again(first: First) -> None:
 
 
 @needs_redis
+@pytest.mark.slow
 def test_a_second_machine_builds_from_the_shared_cache(
     first: First, tmp_path: Path, target: Path, programs: Path
 ) -> None:

@@ -83,12 +83,14 @@ def test_an_unchanged_tree_is_up_to_date(line: Line) -> None:
     assert (line.tree / "build/torchbuild-manifest.json").read_bytes() == before
 
 
+@in_one_era("line")
 def test_a_check_that_fails_for_a_flag_that_was_not_repeated_says_so(line: Line) -> None:
     failed = line("verify", "--build-type", "Debug")
     assert (failed.code, "had other inputs (" in failed.err) == (7, True), failed.out + failed.err
     assert "other inputs" not in line("verify").err
 
 
+@in_one_era("line")
 def test_a_replay_gives_the_same_env_file_byte_for_byte(line: Line) -> None:
     """The environment of the replay has other variables, which are ignored."""
     manifest, env = line.tree / "build/torchbuild-manifest.json", (line.tree / "env_set.sh").read_bytes()
@@ -162,6 +164,7 @@ def test_a_changed_variable_reaches_cmake(line: Line) -> None:
     _set_variable(line, "USE_MKLDNN", "OFF", "1", "(ON|1)")
 
 
+@in_one_era("line")
 def test_a_failed_build_names_the_cause_and_what_to_do_here(line: Line) -> None:
     done = line("build", "--set", "CXXFLAGS=-fno-such-flag", "--json")
     assert done.code == 6
@@ -176,6 +179,7 @@ def test_a_failed_build_names_the_cause_and_what_to_do_here(line: Line) -> None:
     assert reading["error_line"] in (line.tree / ".torchbuild/logs/build.log").read_text("utf-8")
 
 
+@in_one_era("line")
 def test_a_variable_that_is_set_no_longer_goes_back_to_the_default(line: Line) -> None:
     assert line("build").code == 0
     assert "USE_MKLDNN=OFF" in line.torch("torch.__config__.show()")
@@ -254,6 +258,7 @@ def test_a_second_build_names_the_run_that_holds_the_tree_and_an_interrupted_one
     assert line("build").code == 0
 
 
+@in_one_era("line")
 def test_a_wheel_is_built_installed_and_verified(line: Line) -> None:
     done = line("build", "--mode", "wheel", "--yes", "--json")
     assert done.code == 0, done.err
@@ -334,6 +339,7 @@ def _processes_in(folder: Path) -> dict[int, str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_compile_that_memory_ends_is_made_again_with_fewer_jobs(tmp_path: Path, target: Path) -> None:
     """The compiler is refused memory for real, in its first two runs of one file; the others are cached."""
     tree = materialise(tmp_path / "minitorch", era="setuptools")

@@ -211,6 +211,7 @@ def test_what_is_the_users_is_not_removed(home: Home, target: Path) -> None:
     assert not home.folder("debug").exists()
 
 
+@pytest.mark.slow
 def test_a_new_ref_is_switched_to_and_changes_are_not_lost(home: Home, target: Path) -> None:
     _made(home, target, "--name", "debug")
     ask = ("git", "-C", str(home.tree), "-c", "user.name=a", "-c", "user.email=a@b")
@@ -234,9 +235,7 @@ def test_a_new_ref_is_switched_to_and_changes_are_not_lost(home: Home, target: P
 
 @needs_shebang
 @needs_signals
-@pytest.mark.parametrize(
-    "at", [9, pytest.param(14, marks=pytest.mark.slow), pytest.param(20, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("at", [pytest.param(at, marks=pytest.mark.slow) for at in (9, 14, 20)])
 def test_a_build_that_was_killed_while_its_worktree_was_made(
     home: Home, target: Path, tmp_path: Path, at: int
 ) -> None:

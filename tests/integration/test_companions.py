@@ -71,6 +71,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, target: Path) -> Iterator[Wo
     subprocess.run(gone, check=True)
 
 
+@pytest.mark.slow
 def test_a_clone_is_built_against_the_torch_just_built_and_asks_for_no_other(world: World) -> None:
     done = world.build(f"torchvision={world.source.as_uri()}")
     assert done.code == 0, done.out + done.err
@@ -81,12 +82,14 @@ def test_a_clone_is_built_against_the_torch_just_built_and_asks_for_no_other(wor
     assert (world.tree / ".torchbuild/companions/torchvision-v0.29.0/setup.py").exists()
 
 
+@pytest.mark.slow
 def test_what_is_there_for_this_torch_is_not_built_again(world: World) -> None:
     done = world.build(f"torchvision={world.source.as_uri()}")
     assert done.code == 0, done.out + done.err
     assert "built for this torch and verified before" in done.err
 
 
+@pytest.mark.slow
 def test_a_folder_of_the_users_is_built_where_it_is_and_its_failure_is_reported(world: World) -> None:
     world.write("setup.py", SETUP + "raise SystemExit('fatal error: png.h: No such file or directory')\n")
     done = world.build(f"torchvision={world.source}")

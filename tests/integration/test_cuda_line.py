@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.integration, needs_linux_compiler]
 
 SYSTEM, MADE = "system", "pypi:13.0"
 LINES = [
-    pytest.param(("setuptools", SYSTEM), id="setuptools-system"),
+    pytest.param(("setuptools", SYSTEM), id="setuptools-system", marks=pytest.mark.slow),
     pytest.param(("scikit-build-core", MADE), id="scikit-build-core-made"),
     pytest.param(("setuptools", MADE), id="setuptools-made", marks=pytest.mark.slow),
     pytest.param(("scikit-build-core", SYSTEM), id="scikit-build-core-system", marks=pytest.mark.slow),
@@ -150,6 +150,7 @@ def test_a_host_compiler_that_does_not_run_is_known_in_seconds(line: CudaLine, t
 
 
 @IN_ONE_ERA
+@pytest.mark.slow
 def test_back_to_a_cpu_build(line: CudaLine) -> None:
     line.words = ["--cpu"]
     done = line("build", "--clean")

@@ -121,7 +121,7 @@ def torch(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("verb", "file", "words"),
     [
-        ("test", "test/run_test.py", ()),
+        pytest.param("test", "test/run_test.py", (), marks=pytest.mark.slow),
         ("test", "test/test_it.py", ("--only", "test_it")),
         ("bench", "benchmarks/operator_benchmark/benchmark_all_test.py", ()),
         ("bench", "benchmarks/operator_benchmark/pt/add_test.py", ("--only", "add")),

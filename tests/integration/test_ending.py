@@ -49,6 +49,7 @@ def test_a_program_is_notified_of_the_end_of_a_build(tree: Path, target: Path, t
     assert told.read_text("utf-8") == "failed word\n"
 
 
+@pytest.mark.slow
 def test_a_failed_notification_costs_a_line(tree: Path, target: Path) -> None:
     done = torchbuild("build", "--source", tree, "--python", target, "--yes", "--notify", "/no/such/program")
     assert done.code == 0, done.err

@@ -78,6 +78,7 @@ def run(target: Path, code: str, cwd: Path) -> str:
     return done.stdout.strip()
 
 
+@in_one_era("era")
 def test_a_wheel_serves_a_checkout_and_leaves_it(
     tree: Path, wheel: Path, target: Path, tmp_path: Path
 ) -> None:
@@ -206,6 +207,7 @@ def test_auto_names_what_finds_out_whether_bindings_are_compiled_alone(
 
 
 @OLDER
+@pytest.mark.slow
 def test_what_is_configured_otherwise_than_the_wheel_is_refused_with_what_makes_it_alike(
     tree: Path, wheel: Path, target: Path, tmp_path: Path
 ) -> None:
@@ -325,6 +327,7 @@ setup(name="{name}", version="0.1", packages=["{name}"])
 
 
 @pytest.mark.parametrize("era", ["setuptools"], indirect=True)
+@pytest.mark.slow
 def test_the_same_command_goes_on_after_one_that_is_built_with_it_failed(
     tree: Path, wheel: Path, target: Path, tmp_path: Path
 ) -> None:

@@ -108,7 +108,7 @@ def listed(tree: Path) -> dict[str, bytes]:
     return {path.relative_to(tree).as_posix(): path.read_bytes() for path in files}
 
 
-@tried(OLDER, NEWER, slow=(NEWER_CUDA,))
+@tried(NEWER, slow=(OLDER, NEWER_CUDA))
 def test_what_a_change_reaches_is_compiled_and_the_rest_is_the_wheels(
     tree: Path, wheel: Path, flags: tuple[str, ...], target: Path, tmp_path: Path
 ) -> None:
@@ -157,6 +157,7 @@ def test_what_no_change_reaches_any_more_is_the_wheels_again(
 
 
 @tried(NEWER, slow=(OLDER, NEWER_CUDA))
+@pytest.mark.slow
 def test_what_cannot_be_told_or_would_not_fit_is_refused_with_the_file(
     tree: Path, wheel: Path, flags: tuple[str, ...], target: Path
 ) -> None:
@@ -186,7 +187,7 @@ def test_what_cannot_be_told_or_would_not_fit_is_refused_with_the_file(
     assert not list((tree / "build").rglob("*.dir/**/*.o"))
 
 
-@tried(OLDER, slow=(NEWER_CUDA,))
+@tried(slow=(OLDER, NEWER_CUDA))
 def test_what_reaches_the_library_of_a_kernel_is_refused_with_the_file(
     tree: Path, wheel: Path, flags: tuple[str, ...], target: Path
 ) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from tests.support.capabilities import needs_git
 from tests.support.driver import Run, torchbuild
-from tests.support.sample import Era, materialise, run_git
+from tests.support.sample import Era, in_one_era, materialise, run_git
 from tests.support.webserver import WebServer
 
 pytestmark = [pytest.mark.integration, needs_git]
@@ -150,7 +150,7 @@ def untagged(tmp_path: Path) -> Path:
 OTHER = "a" * 40
 
 
-@pytest.mark.parametrize("parts", [True, False])
+@pytest.mark.parametrize("parts", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_auto_refuses_what_is_on_indexes_before_it_is_downloaded(
     untagged: Path, target: Path, tmp_path: Path, parts: bool
 ) -> None:
@@ -207,6 +207,7 @@ def test_auto_takes_the_night_before_a_commit(untagged: Path, target: Path, tmp_
     assert done.code == 7, done.out + done.err  # this library is none
 
 
+@pytest.mark.slow
 def test_a_wheel_of_before_a_native_change_does_not_hide_a_later_one(
     untagged: Path, target: Path, tmp_path: Path
 ) -> None:
@@ -257,7 +258,7 @@ def test_auto_asks_for_the_variant_of_the_plans_device(
     assert wheel == "2.8.0+cpu"
 
 
-@pytest.mark.parametrize("parts", [True, False])
+@pytest.mark.parametrize("parts", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_wheel_of_another_commit_is_reported_before_it_is_downloaded(
     old_tree: Path, target: Path, tmp_path: Path, parts: bool
 ) -> None:
@@ -328,6 +329,7 @@ def test_names_that_leave_the_wheel_are_refused(
 # ---------------- one that is
 
 
+@in_one_era("tree")
 def test_what_is_laid_is_taken_back_to_the_last_file(tree: Path, target: Path, tmp_path: Path) -> None:
     """It is verified as well, and fails: this library is none."""
     before = state(tree)

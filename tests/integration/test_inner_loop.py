@@ -206,6 +206,7 @@ def test_ninja_is_asked_once_before_the_plan_is_made(loop: Loop, tmp_path: Path)
 
 
 @in_one_era
+@pytest.mark.slow
 def test_a_file_of_the_future_is_named_since_it_is_compiled_each_time(loop: Loop) -> None:
     source = loop.tree / "aten/src/ATen/relu.cpp"
     os.utime(source, (time.time() + 9999,) * 2)
@@ -257,6 +258,7 @@ def test_a_time_in_the_future_is_not_waited_for() -> None:
     assert time.monotonic() - began < 30
 
 
+@in_one_era
 def test_what_code_is_generated_from(loop: Loop) -> None:
     """setup.py copies this file in PyTorch, so there it is the front end's, too."""
     loop.append("aten/src/ATen/native/native_functions.yaml", "# edited\n")
@@ -265,6 +267,7 @@ def test_what_code_is_generated_from(loop: Loop) -> None:
     assert loop.way().startswith(NOTHING)
 
 
+@in_one_era
 def test_what_the_front_end_reads(loop: Loop) -> None:
     name = "setup.py" if loop.era == "setuptools" else "pyproject.toml"
     loop.append(name, "\n# edited\n")
@@ -274,6 +277,7 @@ def test_what_the_front_end_reads(loop: Loop) -> None:
 
 
 @in_one_era
+@pytest.mark.slow
 def test_a_step_that_always_runs_is_run_without_ninja(loop: Loop) -> None:
     """PyTorch writes torch/version.py at each build: Ninja reads its graph once for that, not twice."""
     name, runs = "tools/generate_torch_version.py", loop.tree / "build/runs"
@@ -289,6 +293,7 @@ def test_a_step_that_always_runs_is_run_without_ninja(loop: Loop) -> None:
 
 
 @in_one_era
+@pytest.mark.slow
 def test_the_version(loop: Loop) -> None:
     version = loop.tree / "version.txt"
     before = version.read_text("utf-8")
@@ -297,6 +302,7 @@ def test_the_version(loop: Loop) -> None:
     assert loop.torch("torch.__version__").endswith("a1")
 
 
+@in_one_era
 def test_a_library_that_is_gone_or_another_comes_back(loop: Loop) -> None:
     library = loop.place / "lib/libc10.so"
     good = library.read_bytes()
@@ -314,6 +320,7 @@ def test_an_extension_module_that_is_gone_comes_back(loop: Loop) -> None:
     assert module.exists()
 
 
+@pytest.mark.slow
 def test_a_module_that_is_gone(loop: Loop) -> None:
     """scikit-build-core's editable install lists the modules, setuptools' does not."""
     loop.append("torch/extra.py", "X = 1\n")
@@ -327,6 +334,7 @@ def test_a_module_that_is_gone(loop: Loop) -> None:
 
 
 @in_one_era
+@pytest.mark.slow
 def test_a_torch_from_elsewhere(loop: Loop, tmp_path: Path) -> None:
     wheel = tmp_path / "torch-9.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
@@ -355,6 +363,7 @@ def test_a_failed_build_is_made_good_on_the_same_way(loop: Loop) -> None:
 
 
 @in_one_era
+@pytest.mark.slow
 def test_the_front_end_is_not_forgotten_over_a_failed_build(loop: Loop) -> None:
     source = loop.tree / "aten/src/ATen/mul.cpp"
     before = source.read_text("utf-8")
@@ -365,6 +374,7 @@ def test_the_front_end_is_not_forgotten_over_a_failed_build(loop: Loop) -> None:
     assert loop.way().startswith(FRONT)
 
 
+@in_one_era
 def test_one_target_is_built_and_not_installed(loop: Loop) -> None:
     loop.append("c10/core/Threads.cpp", "\nint only_target() { return 1; }\n")
     done = loop("--target", "c10")
@@ -457,6 +467,7 @@ def test_a_clean_would_remove_what_was_placed_on_every_way(loop: Loop) -> None:
     assert not {str(path) for path in (*placed, *loop.tree.glob("build/torchbuild-*.json"))} - going
 
 
+@in_one_era
 def test_all_of_it_is_what_the_front_end_makes(loop: Loop) -> None:
     loop.append("aten/src/ATen/sum.cpp", "\n// edited\n")
     assert loop.way().startswith(ROUND)
@@ -465,6 +476,7 @@ def test_all_of_it_is_what_the_front_end_makes(loop: Loop) -> None:
 
 @needs(OLD_NINJA is not None, "a Ninja before 1.12 on PATH, whose log newer ones do not read")
 @pytest.mark.parametrize("era", [pytest.param(ERAS[0], marks=pytest.mark.slow), ERAS[1]])
+@pytest.mark.slow
 def test_another_ninja_that_came_into_the_python_compiles_nothing_again(
     era: Era, tmp_path: Path, target: Path
 ) -> None:

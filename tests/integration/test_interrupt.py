@@ -118,7 +118,13 @@ def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
     return [process for process in processes if runs(process)]
 
 
-SEQUENCES = [["SIGINT"], ["SIGTERM"], ["SIGHUP"], ["SIGBREAK"], ["SIGINT"] * 5, ["SIGINT", "SIGTERM"]]
+SEQUENCES = [
+    *(["SIGINT"], ["SIGTERM"], ["SIGBREAK"]),
+    *(
+        pytest.param(each, marks=pytest.mark.slow)
+        for each in (["SIGHUP"], ["SIGINT"] * 5, ["SIGINT", "SIGTERM"])
+    ),
+]
 
 
 @pytest.mark.parametrize("signals", SEQUENCES, ids="+".join)
@@ -195,7 +201,7 @@ def make_with_cmake(work: Path) -> None:
     subprocess.run(["cmake", "-G", "Ninja", "."], cwd=work, check=True, stdout=subprocess.DEVNULL)
 
 
-@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("number", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("tool", ["ninja", "cmake"])
 def test_an_interrupted_build_goes_on_where_it_stopped(
     start: Callable[..., subprocess.Popen[bytes]], ninja_tree: Path, tool: str, number: str

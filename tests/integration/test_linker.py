@@ -139,6 +139,7 @@ def test_the_env_file_alone_has_its_linker_too(tmp_path: Path, target: Path) -> 
 
 
 @needs_lld
+@pytest.mark.slow
 def test_a_build_goes_on_with_the_next_linker(tmp_path: Path, target: Path) -> None:
     """A broken lld stands first on PATH; what is linked, recorded and written is the next one's."""
     script(tmp_path / "bin", "ld.lld", "import sys; sys.exit('ld.lld: error: broken')")

@@ -397,7 +397,9 @@ def whole(store: Path, count: int = 100) -> bool:
 
 
 # 300 files are laid, then the mark gets its name, then the folder.
-@pytest.mark.parametrize("stop", [0, 1, 150, 299, 300, 301])
+@pytest.mark.parametrize(
+    "stop", [0, 150, 300, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 299, 301))]
+)
 def test_a_kill_at_any_step_leaves_nothing_half(stop: int, tmp_path: Path) -> None:
     these = parts(tmp_path)
     with child(tmp_path, these, stop) as killed:

@@ -72,7 +72,7 @@ def follow(fix: str, environ: dict[str, str]) -> Path:
     return Path(words[words.index("--source") + 1])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS[:2], pytest.param(KINDS[2], marks=pytest.mark.slow)])
 def test_the_fix_of_the_plan_leads_out(
     server: GitServer, environ: dict[str, str], tmp_path: Path, kind: str
 ) -> None:

@@ -323,6 +323,7 @@ def test_progress_is_reported_while_pip_downloads(index: Index, tmp_path: Path, 
 
 
 @pytest.mark.one_system
+@pytest.mark.slow
 def test_a_server_that_drips_is_left(
     index: Index, tmp_path: Path, configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,7 +350,9 @@ def test_a_server_that_drips_is_left(
     assert [each for each in mine if "pip" in each.cmdline()] == []
 
 
-@pytest.mark.parametrize(("python", "abi"), [("cp38", "cp38"), ("cp313", "cp313t")])
+@pytest.mark.parametrize(
+    ("python", "abi"), [("cp38", "cp38"), pytest.param("cp313", "cp313t", marks=pytest.mark.slow)]
+)
 def test_a_wheel_of_one_python(tmp_path: Path, configure: Configure, python: str, abi: str) -> None:
     """Also for another Python than the one that runs pip."""
     folder = tmp_path / "here"

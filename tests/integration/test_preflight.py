@@ -105,7 +105,7 @@ def test_nothing_is_planned(tree: Path) -> None:
 
 
 @pytest.mark.usefixtures("threads")
-@pytest.mark.parametrize("standard", [11, 14, 17, 20])
+@pytest.mark.parametrize("standard", [11, *(pytest.param(n, marks=pytest.mark.slow) for n in (14, 17)), 20])
 def test_the_cpp_file_is_that_of_any_standard(tree: Path, standard: int) -> None:
     flags = ("-Wall", "-Wextra", "-Werror") if sys.platform != "win32" else ()
     whole = planned(cxx=CXX, cxx_standard=standard, cxx_flags=flags)
@@ -145,7 +145,7 @@ def test_a_launcher_that_does_not_run(tree: Path) -> None:
 
 @pytest.mark.usefixtures("threads")
 @needs_shebang
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_launcher_that_loses_its_server_is_tried_once_more(
     tree: Path, script: Callable[..., str], times: int
 ) -> None:
@@ -265,6 +265,7 @@ def test_the_cubin_holds_what_was_planned(tree: Path, cuobjdump: str) -> None:
 
 @needs_nvcc
 @needs_gcc
+@pytest.mark.slow
 def test_without_cuobjdump_that_is_reported(tree: Path) -> None:
     (note,) = run(tree, with_nvcc()).notes
     assert note.endswith("; the cubin holds sm_86.")
@@ -272,6 +273,7 @@ def test_without_cuobjdump_that_is_reported(tree: Path) -> None:
 
 @needs_nvcc
 @needs_gcc
+@pytest.mark.slow
 def test_a_cuobjdump_that_does_not_run_refuses_nothing(tree: Path) -> None:
     (note,) = run(tree, with_nvcc(cuobjdump="/no/cuobjdump")).notes
     assert "the cubin was not looked into, for cuobjdump ended with exit code 127" in note
@@ -316,6 +318,7 @@ def test_a_launcher_that_drops_the_architectures(
 
 @needs_nvcc
 @needs_gcc
+@pytest.mark.slow
 def test_a_variable_that_adds_architectures(tree: Path, cuobjdump: str) -> None:
     adds = {"NVCC_APPEND_FLAGS": "-gencode=arch=compute_90,code=sm_90"}
     error = failed(tree, with_nvcc(cuobjdump=cuobjdump), adds)
@@ -326,6 +329,7 @@ def test_a_variable_that_adds_architectures(tree: Path, cuobjdump: str) -> None:
 @needs_nvcc
 @needs_gcc
 @needs_ccache
+@pytest.mark.slow
 def test_ccache_hits_for_nvcc(tree: Path, tmp_path: Path) -> None:
     environ = {"CCACHE_DIR": str(tmp_path / "cache")}
     (note,) = run(tree, with_nvcc(launcher="ccache", cuda_launcher="ccache"), environ).notes
@@ -334,6 +338,7 @@ def test_ccache_hits_for_nvcc(tree: Path, tmp_path: Path) -> None:
 
 @needs_nvcc
 @needs_gcc
+@pytest.mark.slow
 def test_sccache_hits_for_nvcc(tree: Path, sccache: tuple[str, dict[str, str]]) -> None:
     program, environ = sccache
     (note,) = run(tree, with_nvcc(launcher=program, cuda_launcher=program), environ).notes
@@ -380,7 +385,7 @@ def hanging(tree: Path, script: Callable[..., str]) -> Iterator[subprocess.Popen
 
 @needs_shebang
 @needs_signals
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("name", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.slow)])
 def test_interrupted_it_leaves_nothing(tree: Path, hanging: subprocess.Popen[bytes], name: str) -> None:
     compiler = int((tree / ".torchbuild/preflight/started").read_text("utf-8"))
     hanging.send_signal(getattr(signal, name))

@@ -100,6 +100,7 @@ def test_a_real_build(root: Path, tmp_path: Path) -> None:
     assert sum(event["ph"] == "X" for event in events) == 5  # four steps and a stage
 
 
+@pytest.mark.slow
 def test_only_the_recorded_build_is_shown(root: Path) -> None:
     ninja(root / "build", "gen/ops.h")
     time.sleep(5)  # more than the slack for whole seconds on both sides

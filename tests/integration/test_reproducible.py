@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.capabilities import has, needs, needs_linux_compiler, skip_without
 from tests.support.driver import Run, torchbuild
-from tests.support.sample import Era, commit, materialise, run_git
+from tests.support.sample import ERAS, Era, commit, materialise, run_git
 
 pytestmark = [pytest.mark.integration, needs_linux_compiler]
 MIT = "Permission is hereby granted, free of charge. The above copyright notice and this permission notice"
@@ -43,7 +43,8 @@ def made(tree: Path) -> Path:
 
 
 @pytest.fixture(
-    scope="module", params=["setuptools", pytest.param("scikit-build-core", marks=pytest.mark.slow)]
+    scope="module",
+    params=[pytest.param(era, marks=pytest.mark.slow) for era in ERAS],
 )
 def pair(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, target: Path

@@ -42,7 +42,7 @@ def members(done: Run) -> dict[str, bytes | str]:
 
 @needs_linux_compiler
 @needs_cmake
-@pytest.mark.parametrize("era", ["scikit-build-core", "setuptools"])
+@pytest.mark.parametrize("era", ["scikit-build-core", pytest.param("setuptools", marks=pytest.mark.slow)])
 def test_pip_builds_it_where_there_is_no_git_and_no_network(era: Era, target: Path, tmp_path: Path) -> None:
     """The older era by Python's own headers, where they are: every other build has the sample's."""
     tree = materialise(tmp_path / "pt", era=era, git=True)

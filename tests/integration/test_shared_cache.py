@@ -146,7 +146,7 @@ def test_one_that_hangs_is_left_out_in_seconds(sccache: str, tmp_path: Path) -> 
 # ---------------------------------------------------------------- gone during the build
 
 
-@pytest.mark.parametrize("death", ["SIGKILL", "SIGSTOP"])
+@pytest.mark.parametrize("death", ["SIGKILL", pytest.param("SIGSTOP", marks=pytest.mark.slow)])
 def test_one_that_dies_during_a_build_costs_seconds(sccache: str, tmp_path: Path, death: str) -> None:
     """By itself sccache would wait a minute for it at each of the files that are left."""
     with redis(PASSWORD) as (port, server):

@@ -66,6 +66,7 @@ def undisturbed(server: GitServer, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.slow
 def test_get_move_and_reset(
     server: GitServer, undisturbed: dict[str, dict[str, str]], tmp_path: Path, seed: int
 ) -> None:
@@ -80,6 +81,7 @@ def test_get_move_and_reset(
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.slow
 def test_mirror(server: GitServer, undisturbed: dict[str, dict[str, str]], tmp_path: Path, seed: int) -> None:
     store = tmp_path / "store"
     disturbed(seed + 300, server, store, "mirror", TAG)

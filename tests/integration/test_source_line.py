@@ -39,6 +39,7 @@ def test_a_build_outside_of_a_checkout_gets_the_one_that_it_names(
     assert not list(here.iterdir())
 
 
+@pytest.mark.slow
 def test_the_words_of_the_command_line(tmp_path: Path, environ: dict[str, str]) -> None:
     git_servers.publish(tmp_path / "published")
     url, root = str(tmp_path / "published/pytorch.git"), tmp_path / "pt"

@@ -105,7 +105,7 @@ def artifact(path: Path, url: str, unpack: str = "zip") -> Artifact:
 # ---------------------------------------------------------------- killed at any moment
 
 
-@pytest.mark.parametrize("kind", ["zip", pytest.param("7z", marks=pytest.mark.one_system)])
+@pytest.mark.parametrize("kind", ["zip", pytest.param("7z", marks=pytest.mark.slow)])
 def test_a_kill_at_any_moment_leaves_nothing_partial(kind: str, tmp_path: Path) -> None:
     """Ended with no chance to clean up, again and again; then one run puts all right."""
     chance = random.Random(7)

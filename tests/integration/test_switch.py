@@ -181,6 +181,7 @@ def test_what_else_changes_is_named_with_its_reason(checkout: Checkout, tmp_path
     assert str(checkout.tree) in there.json["freshness"]["because"]
 
 
+@pytest.mark.slow
 def test_a_switch_to_the_other_era_asks_and_leaves_nothing_of_the_first(checkout: Checkout) -> None:
     tree = checkout.tree
     libraries = [path for path in (tree / "torch/lib").glob("*.so") if path.name != "libmine.so"]

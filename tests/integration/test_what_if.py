@@ -60,7 +60,10 @@ def parsed(build: Path) -> BuildFile:
     return parse_build_file(lambda name: (build / name).read_text("utf-8"))
 
 
-@pytest.mark.parametrize(("seed", "jobs"), [(1, 2), (2, 2), (1, 8), (2, 8)])
+@pytest.mark.parametrize(
+    ("seed", "jobs"),
+    [(1, 8), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((1, 2), (2, 2), (2, 8)))],
+)
 def test_a_real_ninja_needs_as_long(tmp_path: Path, seed: int, jobs: int) -> None:
     """By what its steps really took: a busy machine starts each a little late, but not in another order."""
     file = sleeping(tmp_path, seed)
