@@ -25,41 +25,32 @@ def look_at_host(probe: Probe) -> Host:
     """
     uname = probe.uname()
     machine = (uname.machine or "unknown").lower()
+    release = {} if probe.windows else _os_release(probe)
     return Host(
-        os=_SYSTEMS.get(uname.system, uname.system),
+        os="windows" if uname.system == "win32" else uname.system,
         arch=_ARCHS.get(machine, machine),
-        distribution=_distribution(probe),
-        like=_like(probe),
+        distribution=_windows_name(probe) if probe.windows else release.get("PRETTY_NAME") or None,
+        like=tuple(dict.fromkeys(f"{release.get('ID', '')} {release.get('ID_LIKE', '')}".split())),
         kernel=uname.release,
         libc=None if probe.windows else probe.glibc() or _musl(probe),
         lc_all=None if probe.windows else probe.variable("LC_ALL") or None,
     )
 
 
-_SYSTEMS = {"win32": "windows"}
 _ARCHS = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
-def _distribution(probe: Probe) -> str | None:
-    if probe.windows:
-        from torchbuild_tasks.facts.windows import windows_name
+def _windows_name(probe: Probe) -> str | None:
+    from torchbuild_tasks.facts.windows import windows_name
 
-        return windows_name(probe)
-    return _os_release(probe).get("PRETTY_NAME") or None
+    return windows_name(probe)
 
 
 def _os_release(probe: Probe) -> dict[str, str]:
-    """Return what os-release(5) says; nothing on Windows."""
-    if probe.windows:
-        return {}
+    """Return what os-release(5) says."""
     text = probe.read("/etc/os-release") or probe.read("/usr/lib/os-release") or ""
     lines = (line.partition("=") for line in text.splitlines())
     return {name.strip(): value.strip().strip("\"'") for name, _, value in lines}
-
-
-def _like(probe: Probe) -> tuple[str, ...]:
-    said = _os_release(probe)
-    return tuple(dict.fromkeys(f"{said.get('ID', '')} {said.get('ID_LIKE', '')}".split()))
 
 
 def _musl(probe: Probe) -> str | None:
@@ -230,19 +221,9 @@ def look_at_disk(probe: Probe, path: str) -> Disk:
 
 def nearest_existing(probe: Probe, path: str) -> str:
     """Return the deepest existing folder of `path`; its root if none exists."""
-    top = path
-    for folder in _upwards(probe, path):
-        if probe.exists(folder):
-            return folder
-        top = folder
-    return top
-
-
-def _upwards(probe: Probe, path: str) -> Iterator[str]:
-    yield path
-    while (folder := probe.names.parent(path)) != path:
-        yield folder
-        path = folder
+    while not probe.exists(path) and (above := probe.names.parent(path)) != path:
+        path = above
+    return path
 
 
 # ---------------- the user's variables

@@ -25,7 +25,7 @@ from torchbuild_tasks.facts.answers import Answers
 from torchbuild_tasks.facts.names import Names, native_names
 from torchbuild_tasks.system import trust
 from torchbuild_tasks.system.process import capture
-from torchbuild_tasks.system.reading import read_bytes
+from torchbuild_tasks.system.reading import read_bytes, read_value
 from torchbuild_tasks.values import as_table, parse_json, replace
 
 if sys.platform == "win32":
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from torchbuild_tasks.system.windows_memory import MemoryStatus
 
 
+T = TypeVar("T")
+R = TypeVar("R")
 # Bytes that a program may print to one stream: a version is a line, a report some kilobytes.
 LIMIT: Final = 4 * 1024 * 1024
 _CLOCK: Final = 5.0  # seconds by which two clocks may differ
@@ -266,6 +268,10 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         except ValueError:
             return {}
 
+    def value(self, kind: type[T], path: str) -> T | None:
+        """Return the value in a JSON file; None if there is none, or it is damaged."""
+        return read_value(kind, self.at(path))
+
     def size(self, path: str) -> int | None:
         """Return bytes of a file; None when there is none."""
         try:
@@ -413,9 +419,6 @@ def multiarch_triplet(probe: Probe) -> str:
     """
     return f"{probe.uname().machine or 'x86_64'}-linux-gnu"
 
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 WORKERS: Final = 16
 
