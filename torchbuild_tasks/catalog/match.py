@@ -11,7 +11,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import Catalog, EntryRow, MemoryRow, PresetRow, TorchRow, VariableRow
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.catalog.rows import EntryRow, MemoryRow, PresetRow, TorchRow, VariableRow
 
 _LONGEST: Final = 200  # characters of a version
 _MARK: Final = re.compile(r"[*?\[]")
