@@ -147,20 +147,13 @@ def capture(
             pipes = at_last.enter_context(Reader(process.stdout, process.stderr))
             output = _Output(process, pipes, limit)
             if output.read_until(math.inf if timeout is None else time.monotonic() + timeout):
-                return Captured(rc=process.returncode, stdout=output.stdout, stderr=output.stderr)
+                return output.captured(process.returncode)
             flooded = output.flooded
             end_tree(process.pid, grace, job=process.job)
             process.poll()
-            output.read_until(
-                time.monotonic() + IDLE
-            )  # not longer: a process outside of the tree may hold a pipe
-            return Captured(
-                rc=TIMED_OUT,
-                stdout=output.stdout,
-                stderr=output.stderr,
-                timed_out=not flooded,
-                flooded=flooded,
-            )
+            # Not longer: a process outside of the tree may hold a pipe.
+            output.read_until(time.monotonic() + IDLE)
+            return output.captured(TIMED_OUT, timed_out=not flooded, flooded=flooded)
     except _CannotStart as error:
         return Captured(rc=CANNOT_START, stderr=str(error).encode(), started=False)
 
@@ -389,13 +382,8 @@ class _Output:
         self._limit = limit
         self._streams = (bytearray(), bytearray())
 
-    @property
-    def stdout(self) -> bytes:
-        return bytes(self._streams[0])
-
-    @property
-    def stderr(self) -> bytes:
-        return bytes(self._streams[1])
+    def captured(self, rc: int, **how: bool) -> Captured:
+        return Captured(rc=rc, stdout=bytes(self._streams[0]), stderr=bytes(self._streams[1]), **how)
 
     @property
     def flooded(self) -> bool:
