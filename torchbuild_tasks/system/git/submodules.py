@@ -191,9 +191,8 @@ def _links(git: Git) -> dict[str, str]:
 def _check(git: Git, name: str, path: str) -> None:
     """Refuse names and paths that git itself refuses, because they lead out of the repository."""
     for text in (name, path):
-        parts = [
-            part.rstrip(". ").lower() for part in text.replace("\\", "/").split("/")
-        ]  # the separator of Windows
+        # As Windows reads it: with backslashes, and without dots and blanks at the end of a part.
+        parts = [part.rstrip(". ").lower() for part in text.replace("\\", "/").split("/")]
         if not all(parts) or {".git", "git~1"} & {*parts} or text.startswith("-") or ":" in text:
             raise SourceError(
                 f"{git.folder / '.gitmodules'} has a submodule {text!r}, which is not a safe name."

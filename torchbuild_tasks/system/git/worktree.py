@@ -62,13 +62,8 @@ def commit_of(git: Git, ref: str) -> str:
     Raises:
         SourceError: the repository has none of that name.
     """
-    for name in (ref, f"refs/remotes/origin/{ref}"):
-        commit = (
-            None
-            if ref.startswith("-")
-            else git.output("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        )
-        if commit:
+    for name in () if ref.startswith("-") else (ref, f"refs/remotes/origin/{ref}"):
+        if commit := git.output("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"):
             return commit
     fetch = f"git -C {as_word(git.folder)} fetch"
     if is_shallow(git):
