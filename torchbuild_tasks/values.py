@@ -231,8 +231,6 @@ def from_json(kind: type[T], data: object, place: str = "") -> T:
     """Convert decoded JSON or TOML to a value.
 
     Args:
-        kind: the type of the value: a Struct.
-        data: the decoded object.
         place: the name of the data in errors: a file, a row, "facts".
 
     Raises:

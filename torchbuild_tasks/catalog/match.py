@@ -116,5 +116,4 @@ def preset_rows(catalog: Catalog, name: str, os: str) -> tuple[PresetRow, ...]:
 
 
 def memory_row(catalog: Catalog, kind: str) -> MemoryRow:
-    """Return the row of one kind of job."""
     return next(row for row in catalog.memory if row.kind == kind)

@@ -215,7 +215,6 @@ class LinkedRow(FilesRow, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of its switches."""
         return tuple(each.partition("=")[0] for each in self.switches)
 
 

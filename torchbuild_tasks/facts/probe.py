@@ -101,7 +101,6 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def windows(self) -> bool:
-        """True on a Windows machine."""
         return self.names.WINDOWS
 
     def variable(self, name: str) -> str:
@@ -336,7 +335,6 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return system.volume(self.at(path))
 
     def cache_folder(self) -> str:
-        """Return this system's folder for our cache."""
         from platformdirs import user_cache_dir
 
         return user_cache_dir("torchbuild-tasks", appauthor=False)
@@ -388,7 +386,6 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return system.affinity()
 
     def uname(self) -> Uname:
-        """Return the kernel's name, release and processor."""
         return Uname(sys.platform, *system.release_and_machine())
 
     def glibc(self) -> str | None:

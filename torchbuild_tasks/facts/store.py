@@ -41,7 +41,6 @@ def look_at_brought(probe: Probe, wheels: str, store: str, sources: str) -> Brou
     """Look at what was brought here for a build without a network.
 
     Args:
-        probe: the machine.
         wheels: the folder of --wheels; "" without one.
         store: the folder of helpers.
         sources: that of companions which were fetched.

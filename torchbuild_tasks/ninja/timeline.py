@@ -66,7 +66,6 @@ def wall_seconds(steps: Sequence[Step]) -> float:
 
 
 def slowest(steps: Sequence[Step], count: int) -> list[Step]:
-    """Return the steps that took longest."""
     return heapq.nlargest(count, steps, key=lambda step: (step.seconds, step.output))
 
 
@@ -140,7 +139,6 @@ def trace_events(
     """Return the build as Chrome's trace: complete events in microseconds, a thread for each lane.
 
     Args:
-        drawn: the steps in their lanes.
         title: what the process is called.
         stages: the tool's own stages with their seconds, one after the other, as a second process.
     """

@@ -69,17 +69,14 @@ class Captured(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """Return its stdout."""
         return self.stdout.decode(errors="replace")
 
     @property
     def output(self) -> str:
-        """Return its stdout, then its stderr."""
         return (self.stdout + self.stderr).decode(errors="replace")
 
     @property
     def error_text(self) -> str:
-        """Return its stderr, stripped."""
         return self.stderr.decode(errors="replace").strip()
 
     @property
@@ -122,8 +119,7 @@ def capture(
     Args:
         argv: the program and its arguments; no shell. On Windows it may be one string, the
             command line, because cmd.exe has quoting of its own.
-        env: its environment; default: ours.
-        cwd: its working folder; default: ours.
+        env, cwd: its environment and working folder; default: ours.
         stdin: a file for its input; default: empty.
         timeout: seconds after which its tree is ended; the output until then is returned.
         limit: bytes of one stream after which its tree is ended.
@@ -448,7 +444,6 @@ class Threaded:
 
     @property
     def open(self) -> bool:
-        """Say whether any pipe is open."""
         return self._left > 0
 
     def read(self, seconds: float) -> Chunk | None:
@@ -490,7 +485,6 @@ if sys.platform != "win32":
 
         @property
         def open(self) -> bool:
-            """Say whether any pipe is open."""
             return bool(self._numbers)
 
         def read(self, seconds: float) -> Chunk | None:

@@ -203,7 +203,6 @@ class Redactor:
         self._literal = _literals(self._values)
 
     def text(self, text: str) -> str:
-        """Return the redacted text."""
         if self._literal:
             text = self._replace("known-value", self._literal, MASK, text)
         for rule in rules():

@@ -66,7 +66,6 @@ def complete(
     """Check out every needed submodule at its recorded commit.
 
     Args:
-        access: how repositories are reached.
         needed: says whether a submodule, by its path from the checkout, must be present.
         sync: renew the addresses in the repositories from .gitmodules.
         main: a checkout of the same repository, whose submodules are borrowed from.
@@ -246,7 +245,6 @@ class _Tally:
             self._tell("submodules", sum(self._bytes.values()), total)
 
     def count_one(self) -> None:
-        """Count one finished submodule."""
         self.done += 1
         if time.monotonic() - self._noted > _NOTE_EVERY:
             self._noted = time.monotonic()

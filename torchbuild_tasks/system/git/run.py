@@ -42,7 +42,6 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
     bare: bool = False
 
     def argv(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Return the command line of a git command."""
         words = [without_login(word)[0] for word in words]
         # git changes to core.worktree, and fails if that is missing, unless another one is given.
         where = ("--work-tree=.",) if self.bare else ()

@@ -87,7 +87,6 @@ def add(git: Git, folder: Path, ref: str, access: Access | None = None, *, modul
         folder: where; must not be there, or be empty.
         ref: branch, tag or commit; HEAD is detached.
         access: how what the checkout lacks is fetched.
-        modules: with its submodules.
 
     Raises:
         SourceError: no such ref, something is in `folder`, or git fails.

@@ -356,8 +356,7 @@ class Tries:
         """Wait for as long as the server asked, or exponentially longer each time.
 
         Args:
-            trouble: what happened.
-            so_far: bytes that are there; getting further gives all attempts back.
+                so_far: bytes that are there; getting further gives all attempts back.
 
         Raises:
             Refused: that was the last attempt.
@@ -406,12 +405,10 @@ class Halt:
                     response.raw.shutdown()
 
     def check(self) -> None:
-        """Raise Halted after a stop."""
         if self._event.is_set():
             raise Halted
 
     def sleep(self, seconds: float, net: Net) -> None:
-        """Sleep, or raise Halted."""
         if net.sleep is not None:
             net.sleep(seconds)
         else:

@@ -41,9 +41,6 @@ def fetch(remote: Remote, target: Path, net: Net, tell: Tell) -> str:
 
     No other process may fetch to the same target meanwhile.
 
-    Args:
-        tell: is called with its progress.
-
     Returns:
         The sha256 in hex.
 
@@ -322,7 +319,6 @@ class Receiver:
         part.pieced = True
 
     def _receive(self, response: requests.Response) -> None:
-        """Receive the body."""
         part = self._part
         size = self._total()
         self._tell(self._remote.name, part.done, size)

@@ -305,8 +305,6 @@ def read_ahead(
 
     Args:
         folder: it exists, is empty, and is used by nothing else.
-        settings: where pip looks.
-        net: how the network is reached.
         address: of the wheel; else pip looks for it.
     """
     if net.offline:
@@ -331,7 +329,6 @@ def list_wheels(
 
     Args:
         wanted: the project, the Python and its ABI.
-        places: in the order of the answer.
         folder: it exists, is empty, and is used by nothing else.
         settings: what else pip goes by: certificates, hosts that are trusted.
         net: how the network is reached; offline, places on this machine alone are asked.
