@@ -430,16 +430,16 @@ def _cache_entries(text: str) -> dict[str, str]:
     return entries
 
 
-class _Check(msgspec.Struct):
+class _Check(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str
 
 
-class _Verification(msgspec.Struct):
+class _Verification(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[_Check, ...]
     left_out: tuple[str, ...] = ()
 
 
-class _Build(msgspec.Struct):
+class _Build(msgspec.Struct, frozen=True, kw_only=True):
     """What the next plan needs of a manifest of any version."""
 
     result: str

@@ -153,7 +153,7 @@ def _pynvml_folder() -> str | None:
     return str(path.parent if spec.submodule_search_locations else path)
 
 
-class _Device(msgspec.Struct):
+class _Device(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
     uuid: str | None = None
     bus: str | None = None
@@ -163,7 +163,7 @@ class _Device(msgspec.Struct):
     mig: bool = False
 
 
-class _Report(msgspec.Struct):
+class _Report(msgspec.Struct, frozen=True, kw_only=True):
     """What nvml_probe.py prints."""
 
     error: str = ""
