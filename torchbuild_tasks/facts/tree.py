@@ -66,22 +66,15 @@ def look_at_tree(
         project = look_at_pyproject(probe, root)
         is_top = probe.exists(probe.join(root, ".git"))
         submodules = look_at_submodules(read_git(probe), root, folders, git=is_top)
-        build_dir = project.build_dir or probe.join(
-            root, "build"
-        )  # the planned folder if the tree names none
+        build_dir = project.build_dir or probe.join(root, "build")  # the planned one if the tree names none
+        folders_made = (probe.join(root, ".torchbuild"), *_folders_of(probe, build_dir, root))
         return Tree(
             root=root,
             looked=looked,
             sample=SAMPLE_MARK in (probe.read(probe.join(root, "torch/__init__.py")) or ""),
             version=look_at_version(root, probe),
             writable=probe.writable(root),
-            blocked={
-                path: what
-                for path in dict.fromkeys(
-                    (probe.join(root, ".torchbuild"), *_folders_of(probe, build_dir, root))
-                )
-                if (what := _in_the_way(probe, path))
-            },
+            blocked={path: what for path in folders_made if (what := _in_the_way(probe, path))},
             digests=_digests(probe, root, front_end),
             cache=look_at_cache(probe, build_dir),
             previous=look_at_manifest(probe, build_dir),

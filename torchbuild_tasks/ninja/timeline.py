@@ -99,10 +99,8 @@ def critical_path(steps: Sequence[Step], graph: BuildFile | None) -> Chain:
     With the graph it is the longest one through it. Without, it goes back from the last end: to the
     step that ended last before this one started, which may only have left it a free core.
     """
-    if graph is not None:
-        chain = _by_graph(steps, graph)
-        if chain:
-            return Chain(chain, "graph")
+    if graph is not None and (chain := _by_graph(steps, graph)):
+        return Chain(chain, "graph")
     return Chain(tuple(_by_times(steps)), "times")
 
 

@@ -111,9 +111,8 @@ def check_matmul(torch: Any) -> Answer:
         compare(f"{name} @", a @ b, wanted, allowed)
         if hasattr(a, "stride"):  # the same numbers, not contiguous
             a = torch.tensor(transpose(left), dtype=dtype).t()
-            b = torch.tensor([[x for value in row for x in (value, 7.0)] for row in right], dtype=dtype)[
-                :, ::2
-            ]
+            spread = [[x for value in row for x in (value, 7.0)] for row in right]
+            b = torch.tensor(spread, dtype=dtype)[:, ::2]
             compare(f"{name} with strides", torch.matmul(a, b), wanted, allowed)
     return "; ".join(details), {}
 

@@ -207,9 +207,8 @@ def _lender(module: Module, job: _Job) -> Git | None:
     if place is None:
         around = Path(module.top.removesuffix(module.path).rstrip("/"))
         outer = Git(folder=job.main.folder / around, config=job.main.config)
-        place = str(
-            outer.folder / (outer.output("rev-parse", "--git-common-dir") or "") / "modules" / module.name
-        )
+        common = outer.output("rev-parse", "--git-common-dir") or ""
+        place = str(outer.folder / common / "modules" / module.name)
     return Git(folder=Path(place), config=job.main.config, bare=True) if Path(place).is_dir() else None
 
 
