@@ -139,18 +139,14 @@ def _folders_of(probe: Probe, path: str, root: str) -> list[str]:
 def _nearby_checkout(probe: Probe, root: str) -> str:
     """Return where the checkout is, if the user named its parent or a folder inside it."""
     for name in probe.children(root):
-        if _is_checkout(probe, probe.join(root, name)):
+        if not _missing_marks(probe, probe.join(root, name)):
             return f"; its folder {name} is one"
     folder = root
     while (above := probe.names.parent(folder)) != folder:
         folder = above
-        if _is_checkout(probe, folder):
+        if not _missing_marks(probe, folder):
             return f"; the folder {folder} around it is one"
     return ""
-
-
-def _is_checkout(probe: Probe, folder: str) -> bool:
-    return not _missing_marks(probe, folder)
 
 
 def _missing_marks(probe: Probe, folder: str) -> list[str]:
@@ -383,7 +379,8 @@ def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
         prefix=entries.get("CMAKE_INSTALL_PREFIX"),
         make_program=program,
         make_version=_version_on_path(probe, program) if program else None,
-        make_gone=bool(program) and not _is_there(probe, str(program)),
+        # scikit-build-core names Ninja without .exe on Windows.
+        make_gone=program is not None and not any(map(probe.exists, (program, f"{program}.exe"))),
         ninja_log=_log_version(probe, build_dir),
         cmake=".".join(part for part in release if part) if all(release) else None,
     )
@@ -394,11 +391,6 @@ def _version_on_path(probe: Probe, program: str) -> str | None:
     folder = probe.realpath(probe.names.parent(program))
     known = folder in map(probe.realpath, probe.path_folders)
     return version_of(probe, program) if known and probe.program_at(program) else None
-
-
-def _is_there(probe: Probe, program: str) -> bool:
-    """Say whether a program exists; scikit-build-core names Ninja without .exe on Windows."""
-    return probe.exists(program) or probe.exists(f"{program}.exe")
 
 
 def _without_links(probe: Probe, path: str | None) -> str | None:
