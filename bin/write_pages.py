@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-from torchbuild_tasks.catalog import PHASES, Catalog, FailureRow, load_catalog
+from torchbuild_tasks.catalog import PHASES, Catalog, load_catalog
+from torchbuild_tasks.catalog.diagnosis import FailureRow
 from torchbuild_tasks.features.config import choose as config
 from torchbuild_tasks.features.diagnosis.audience import plain
 from torchbuild_tasks.fronts.parsing import SHORT, flags, help_text

@@ -17,7 +17,8 @@ from packaging.version import Version
 
 from bin import update_rows
 from bin.update_rows import DATA, Index, update
-from torchbuild_tasks.catalog import TorchRow, load_catalog
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.catalog.rows import TorchRow
 from torchbuild_tasks.catalog.source import CompanionReleaseRow
 
 pytestmark = pytest.mark.one_system

@@ -152,7 +152,7 @@ def with_templates(settings: Settings) -> Settings:
     here = Path(os.path.realpath("."))
     if not (here / TEMPLATES).is_dir():
         return settings
-    ours = {f"env_set.{shell}.in": template.text for shell, template in load_templates().items()}
+    ours = {f"env_set.{shell}.in": text for shell, text in load_templates().items()}
     names = own_templates(here, ours)
     place = str(here)
     if not names or is_trusted(place):
@@ -436,7 +436,7 @@ def decide(question: Question) -> BuildPlan:
     """Make the plan; its verdict may be refuse."""
     settings = with_templates(question.settings)
     here = Path.cwd() if settings is question.settings else None
-    templates = {shell: template.text for shell, template in load_templates(here).items()}
+    templates = load_templates(here)
     return make_plan(replace(question, settings=settings), templates=templates, writer=writer())
 
 

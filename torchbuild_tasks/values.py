@@ -21,6 +21,7 @@ import msgspec
 
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.text.visible import visible_json
+from torchbuild_tasks.text.words import did_you_mean
 
 T = TypeVar("T")
 DEEPEST: Final = 64  # levels of nesting; what is read here has at most ten
@@ -192,9 +193,8 @@ def _unusable(value: object) -> str:
         return _of_no_size(str(value))
     if isinstance(value, float) and not math.isfinite(value):
         return f"{value} is not a number"
-    return (
-        "a text with a NUL in it, which no program takes" if isinstance(value, str) and "\0" in value else ""
-    )
+    has_nul = isinstance(value, str) and "\0" in value
+    return "a text with a NUL in it, which no program takes" if has_nul else ""
 
 
 def _leaves(value: object, key: str) -> Iterator[tuple[str, object]]:
@@ -231,8 +231,6 @@ def from_json(kind: type[T], data: object, place: str = "") -> T:
     """Convert decoded JSON or TOML to a value.
 
     Args:
-        kind: the type of the value: a Struct.
-        data: the decoded object.
         place: the name of the data in errors: a file, a row, "facts".
 
     Raises:
@@ -254,10 +252,7 @@ def decode_json(kind: type[T], data: bytes) -> T:
     """
     try:
         return msgspec.json.decode(data, type=kind)
-    except (
-        msgspec.MsgspecError,
-        RecursionError,
-    ):  # also for names that are not Unicode, which are allowed here
+    except (msgspec.MsgspecError, RecursionError):  # also for names that are not Unicode, which may be here
         return from_json(kind, parse_json(data))
 
 
@@ -296,11 +291,8 @@ def _can_be_about(text: str, word: str, value: object) -> bool:
 
 
 def _unknown(place: str, key: str, known: Sequence[str]) -> UsageError:
-    import difflib  # only for an error
-
-    near = difflib.get_close_matches(key, known, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
     shown = key if len(key) <= _KEY else f"{key[:40]}..."
+    hint = did_you_mean(key, known)
     return UsageError(f"{place} has an unknown key: {shown}{hint}", looked=(f"known: {', '.join(known)}",))
 
 

@@ -18,7 +18,7 @@ from torchbuild_tasks.build.history import (
     write_history,
     write_peaks,
 )
-from torchbuild_tasks.catalog import StepCostRow
+from torchbuild_tasks.catalog.rows import StepCostRow
 from torchbuild_tasks.model.history import History, PastBuild, PastPeak, PastPeaks
 from torchbuild_tasks.ninja.build_file import BuildFile, Edge
 

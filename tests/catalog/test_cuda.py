@@ -10,7 +10,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from tests.support.for_each import for_each
-from torchbuild_tasks.catalog import ArchRow, CudaRow, CudaTorchRow, FamilyRow, GpuRow, load_catalog
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.catalog.cuda import ArchRow, CudaRow, CudaTorchRow, FamilyRow, GpuRow
 from torchbuild_tasks.catalog.match import admits
 
 CATALOG = load_catalog()

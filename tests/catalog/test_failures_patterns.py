@@ -12,7 +12,8 @@ from tests.support.diagnosis import book
 from tests.support.examples import examples
 from tests.support.for_each import each_case, for_each
 from tests.support.steps import steps
-from torchbuild_tasks.catalog import FailureRow, failures, load_catalog
+from torchbuild_tasks.catalog import failures, load_catalog
+from torchbuild_tasks.catalog.diagnosis import FailureRow
 from torchbuild_tasks.catalog.failures import LazyPattern, TextIndex, anchors
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.diagnosis.decode import clean

@@ -12,7 +12,8 @@ from packaging.specifiers import SpecifierSet
 from tests.support.diagnosis import book, machine, read
 from tests.support.for_each import for_each
 from tests.support.machines import linux_facts, with_tree
-from torchbuild_tasks.catalog import FailureRow, KindRow, load_catalog
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.catalog.diagnosis import FailureRow, KindRow
 from torchbuild_tasks.catalog.failures import FailureBook, UserFailureRow, fitting_rows
 from torchbuild_tasks.features.diagnosis.answer import list_names
 from torchbuild_tasks.features.diagnosis.block import Line

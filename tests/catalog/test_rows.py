@@ -13,8 +13,10 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from tests.support.for_each import for_each
-from torchbuild_tasks.catalog import (
-    TABLES,
+from torchbuild_tasks.catalog import TABLES, load_catalog, row_place
+from torchbuild_tasks.catalog.cuda import ToolkitRow, part_rows
+from torchbuild_tasks.catalog.match import admits, variable_row
+from torchbuild_tasks.catalog.rows import (
     CheckRow,
     EntryRow,
     HelperRow,
@@ -22,11 +24,7 @@ from torchbuild_tasks.catalog import (
     PresetRow,
     TorchRow,
     VariableRow,
-    load_catalog,
 )
-from torchbuild_tasks.catalog.cuda import part_rows
-from torchbuild_tasks.catalog.match import admits, variable_row
-from torchbuild_tasks.catalog.rows import row_place
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.helpers.choose import artifact_id
 from torchbuild_tasks.options import BUILD_TYPES, MODES
@@ -64,17 +62,19 @@ def test_a_column_of_the_wrong_type_names_file_and_row() -> None:
     ],
 )
 def test_a_misspelt_part_names_file_and_row(part: dict[str, Any], text: str) -> None:
-    kind = {"cuda": "12", "name": "nvcc", "needed": "compile", "archive": "cuda_nvcc", "holds": ["bin/nvcc"]}
-    place = r"data/toolkits.toml, \[\[toolkit\]\] row 1 \(12.4.1\).parts\[0\]"
-    with pytest.raises(UsageError, match=f"{place}.*{text}"):
-        part_rows({"part_kind": [kind], "toolkit": [{"cuda": "12.4.1", "parts": [part]}]})
+    row = {"cuda": "12.4.1", "parts": [part]}
+    named = r"data/toolkits.toml, \[\[toolkit\]\] row 1 \(12.4.1\).parts\[0\]"
+    with pytest.raises(UsageError, match=f"{named}.*{text}"):
+        from_json(ToolkitRow, row, row_place("data/toolkits.toml", "toolkit", 1, row))
 
 
 def test_a_part_of_no_kind_names_file_and_row() -> None:
-    part = {"name": "nvc", "version": "1", "files": []}
+    toolkit = from_json(
+        ToolkitRow, {"cuda": "12.4.1", "parts": [{"name": "nvc", "version": "1", "files": []}]}
+    )
     message = "data/toolkits.toml, CUDA 12.4.1, part 1: no part_kind is called nvc"
     with pytest.raises(UsageError, match=message):
-        part_rows({"part_kind": [], "toolkit": [{"cuda": "12.4.1", "parts": [part]}]})
+        part_rows((), (toolkit,))
 
 
 def test_no_table_is_empty() -> None:

@@ -133,6 +133,8 @@ def test_given_paths_that_lead_nowhere(tmp_path: Path) -> None:
         (Output(0, ""), "not our report: ''"),
         (Output(0, "[" * 100_000), "not our report"),
         (Output(0, '{"executable": 1, "version": "3"}'), "not our report"),
+        (Output(0, '{"executable": "/x", "version": "3", "bits": "64"}'), "not our report"),
+        (Output(0, '{"executable": "/x", "version": "3", "scripts": "\\ud800"}'), "not our report"),
         (Output(2, "", "Unknown option: -I\nusage: python [option]"), "ended with 2: Unknown option: -I"),
         (
             Output(1, "", "Traceback (most recent call last):\n  x\nKeyError: 'a'\n"),
@@ -141,7 +143,19 @@ def test_given_paths_that_lead_nowhere(tmp_path: Path) -> None:
         (Output(127, "", ""), "ended with 127: without a word"),
         (Output(-11, "", ""), "ended with -11"),
     ],
-    ids=["hangs", "rubbish", "silent", "deep", "wrong kinds", "python2", "traceback", "mute", "crash"],
+    ids=[
+        "hangs",
+        "rubbish",
+        "silent",
+        "deep",
+        "wrong kinds",
+        "wrong kind",
+        "no text",
+        "python2",
+        "traceback",
+        "mute",
+        "crash",
+    ],
 )
 def test_an_interpreter_that_cannot_be_read_says_why(tmp_path: Path, said: Output | None, words: str) -> None:
     python = only(machine(tmp_path, programs={"/x/python": said}), "/x/python")
@@ -152,14 +166,6 @@ def test_an_interpreter_that_cannot_be_read_says_why(tmp_path: Path, said: Outpu
 def test_what_others_print_around_the_report_does_no_harm(tmp_path: Path) -> None:
     said = "sitecustomize says hello\n" + report("/x/python") + "{}\nbye\n"
     assert only(machine(tmp_path, programs={"/x/python": said}), "/x/python").version == "3.12.1"
-
-
-def test_single_values_of_a_wrong_kind_are_unknown(tmp_path: Path) -> None:
-    odd = {"bits": "64", "headers": 1, "environment": "docker", "abi": 3, "packages": {"a": 1, "b": "2"}}
-    python = only(machine(tmp_path, programs={"/x": report("/x", scripts="\ud800", **odd)}), "/x")
-    assert (python.bits, python.headers, python.environment, python.abi) == (None, None, None, None)
-    assert python.scripts is None
-    assert python.packages == {"b": "2"}
 
 
 def test_bytes_that_the_c_locale_could_not_read_are_read(tmp_path: Path) -> None:

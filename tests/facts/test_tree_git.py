@@ -58,7 +58,8 @@ def test_a_folder_without_git_is_not_queried(tmp_path: Path) -> None:
 )
 def test_what_git_does_not_tell_is_unknown(tmp_path: Path, head: Output | None) -> None:
     assert (
-        look_at_git(repository(tmp_path, head, Output(0, "")), "/src")._replace(problem=None) == Repository()
+        look_at_git(repository(tmp_path, head, Output(0, "")), "/src")._replace(git_problem=None)
+        == Repository()
     )
 
 
@@ -89,7 +90,7 @@ def test_a_real_repository(tmp_path: Path) -> None:
         return done.stdout.strip()
 
     call("init")
-    assert look_at_git(door, str(root))._replace(problem=None) == Repository()
+    assert look_at_git(door, str(root))._replace(git_problem=None) == Repository()
     call("add", "a.txt")
     call("commit", "-m", "one")
     commit = call("rev-parse", "HEAD")
@@ -162,4 +163,4 @@ def test_tags_are_read_on_request_only(
 def test_why_git_does_not_answer_is_kept(tmp_path: Path, answer: Output, problem: str) -> None:
     found = look_at_git(repository(tmp_path, answer), "/src")
     assert found.commit is None
-    assert (found.problem or "").startswith(problem)
+    assert (found.git_problem or "").startswith(problem)

@@ -9,7 +9,7 @@ from tests.facts.windows_11 import GIT
 from torchbuild_tasks.facts import windows
 from torchbuild_tasks.facts.probe import Output
 
-VERSION = {"CurrentBuildNumber": "26100"}
+VERSION: dict[str, str | int] = {"CurrentBuildNumber": "26100"}
 
 
 @pytest.mark.parametrize(
@@ -23,14 +23,16 @@ VERSION = {"CurrentBuildNumber": "26100"}
     ids=["on", "off", "not set", "no registry"],
 )
 def test_long_paths(tmp_path: Path, registry: dict[str, dict[str, str | int]], expected: bool | None) -> None:
-    assert windows.long_paths(windows_machine(tmp_path, registry=registry)) is expected
+    door = windows_machine(tmp_path, registry=registry)
+    assert windows.look_at_windows(door, "C:\\src").long_paths is expected
 
 
 @pytest.mark.parametrize(("value", "expected"), [(1, True), (0, False), (None, False)])
 def test_developer_mode(tmp_path: Path, value: int | None, expected: bool) -> None:
-    mode = {} if value is None else {"AllowDevelopmentWithoutDevLicense": value}
+    mode: dict[str, str | int] = {} if value is None else {"AllowDevelopmentWithoutDevLicense": value}
     registry = {windows.APP_MODEL: mode, windows.CURRENT_VERSION: VERSION}
-    assert windows.developer_mode(windows_machine(tmp_path, registry=registry)) is expected  # type: ignore[arg-type]
+    door = windows_machine(tmp_path, registry=registry)
+    assert windows.look_at_windows(door, "C:\\src").developer_mode is expected
 
 
 @pytest.mark.parametrize(

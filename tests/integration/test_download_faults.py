@@ -18,7 +18,7 @@ import pytest
 from tests.support.capabilities import POSIX, has, needs, needs_signals
 from tests.support.webserver import BUSY, FINAL, LIES, LOSSES, WRONG_BYTES, Fault, WebServer, faults_of
 from torchbuild_tasks.errors import DownloadFailed, HashRefused
-from torchbuild_tasks.system.net.client import Net
+from torchbuild_tasks.system.net.client import Halt, Net
 from torchbuild_tasks.system.net.download import fetch, fetch_all
 from torchbuild_tasks.system.net.transfer import Remote
 
@@ -222,9 +222,12 @@ def test_a_body_without_a_length_is_not_trusted_as_complete(target: Path) -> Non
         assert get(target, server.url("file.bin"), pinned=False) == SHA
 
 
-def test_retry_after_is_obeyed_up_to_a_bound_and_reported(target: Path) -> None:
+def test_retry_after_is_obeyed_up_to_a_bound_and_reported(
+    target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     waits, told = list[float](), list[str]()
-    net = Net(read=2, back_off=0.0, longest_wait=0.7, sleep=waits.append, say=told.append)
+    monkeypatch.setattr(Halt, "sleep", lambda halt, seconds: waits.append(seconds))
+    net = Net(read=2, back_off=0.0, longest_wait=0.7, say=told.append)
     faults = [Fault(kind="busy_429"), Fault(kind="busy_until"), Fault(kind="busy_500")]
     with WebServer({"file.bin": DATA}, faults=faults) as server:
         assert get(target, server.url("file.bin"), net=net) == SHA

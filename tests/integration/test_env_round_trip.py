@@ -61,7 +61,7 @@ def shell(request: pytest.FixtureRequest) -> Shell:
 
 def write(folder: Path, kind: str, ops: Sequence[EnvOp], *, checkout: str = "/src/pytorch") -> Path:
     path = folder / file_name(kind)
-    text = render(kind, TEMPLATES[kind].text, ops, checkout=checkout, writer="the tests")
+    text = render(kind, TEMPLATES[kind], ops, checkout=checkout, writer="the tests")
     path.write_bytes(encode(kind, text))
     return path
 

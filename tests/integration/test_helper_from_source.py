@@ -15,7 +15,8 @@ from tests.support.git_servers import git
 from tests.support.machines import ask, plan_of_question, settings, tree
 from tests.support.sources import RecordingReporter
 from torchbuild_tasks.build.work import Fetching
-from torchbuild_tasks.catalog import HelperRow, load_catalog
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.catalog.rows import HelperRow
 from torchbuild_tasks.errors import BuildFailed, PatchRefused
 from torchbuild_tasks.facts.cuda.libraries import look_for_libraries
 from torchbuild_tasks.facts.probe import Probe

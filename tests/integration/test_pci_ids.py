@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs
-from torchbuild_tasks.catalog import GpuRow, load_catalog
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.catalog.cuda import GpuRow
 from torchbuild_tasks.facts.cuda.pci import FILES
 from torchbuild_tasks.plan.cuda.devices import within
 

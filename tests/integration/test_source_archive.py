@@ -10,7 +10,7 @@ import pytest
 from tests.support.capabilities import needs_git
 from tests.support.git_servers import git
 from tests.support.sources import RecordingReporter
-from torchbuild_tasks.catalog import PinRow
+from torchbuild_tasks.catalog.source import PinRow
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.features.source import archive
 from torchbuild_tasks.features.source.get import Task

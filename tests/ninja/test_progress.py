@@ -86,17 +86,17 @@ def test_an_inner_cmake_does_not_bring_the_build_back_to_configuring() -> None:
     step = "[1/9] Performing configure step for 'nccl_external'"
     assert parser.feed(step) is not None
     assert parser.feed("-- Performing Test X") is None
-    assert ProgressParser().feed_lines([step, "-- Performing Test X"]) == parser.feed(step)
+    assert ProgressParser().feed_block(f"{step}\n-- Performing Test X\n".encode()) == parser.feed(step)
     parser.feed("[0/1] Re-running CMake...")
     assert parser.feed("-- Performing Test X") == Progress(phase="configure", what="Performing Test X")
 
 
 def test_the_last_answer_of_many_lines() -> None:
     parser = ProgressParser()
-    lines = ["-- Configuring done", "[1/9] Linking a b", "  | ^", "[2/9] Linking a c", "x.h: warning"]
-    assert parser.feed_lines(lines) == Progress(phase="link", done=2, total=9, what="c")
-    assert parser.feed_lines(["x", "y"]) is None
-    assert parser.feed_lines([]) is None
+    lines = b"-- Configuring done\n[1/9] Linking a b\n  | ^\n[2/9] Linking a c\nx.h: warning\n"
+    assert parser.feed_block(lines) == Progress(phase="link", done=2, total=9, what="c")
+    assert parser.feed_block(b"x\ny\n") is None
+    assert parser.feed_block(b"") is None
 
 
 def test_of_a_block_only_the_last_lines_are_looked_at() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from torchbuild_tasks.catalog import StepCostRow
+from torchbuild_tasks.catalog.rows import StepCostRow
 from torchbuild_tasks.model.history import History
 from torchbuild_tasks.ninja.log import Step
 from torchbuild_tasks.ninja.time_left import TimeLeft

@@ -38,7 +38,7 @@ GOLDEN_OPS = {shell: (*OPS, VCVARS) if shell in ("bat", "ps1") else OPS for shel
 
 
 def rendered(shell: str, *ops: EnvOp, template: str | None = None, checkout: str = "/src/pytorch") -> str:
-    text = load_templates()[shell].text if template is None else template
+    text = load_templates()[shell] if template is None else template
     return render(shell, text, ops, checkout=checkout, writer="torchbuild_tasks 0.1.0")
 
 

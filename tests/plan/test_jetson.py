@@ -26,7 +26,8 @@ from tests.support.jetsons import (
     xavier_nx,
 )
 from tests.support.machines import ask, found, linux_facts, plan_of, settings, statuses, tree
-from torchbuild_tasks.catalog import GIB, HelperRow, load_catalog
+from torchbuild_tasks.catalog import GIB, load_catalog
+from torchbuild_tasks.catalog.rows import HelperRow
 from torchbuild_tasks.model import Choice, Facts, Finding, Library, Memory, Tegra
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.plan.jetson import board, check_jetson, jetpack, jetson_variables, later_jetpack

@@ -52,7 +52,7 @@ def test_the_env_file_of_a_cuda_build_on_windows(era: str, version: str) -> None
     """Golden; TORCHBUILD_UPDATE_GOLDEN=1 writes it again, and the difference is read before it is kept."""
     plan = make_plan(
         Question(BuildRequest(cuda=True, jobs=6), windows_machine(version, era), load_catalog()),
-        templates={shell: template.text for shell, template in load_templates().items()},
+        templates=load_templates(),
         writer="torchbuild_tasks 0.1.0",
     )
     assert plan.verdict != "refuse", [f.text for f in plan.findings if f.status == "error"]

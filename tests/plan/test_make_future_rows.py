@@ -9,7 +9,8 @@ from packaging.version import Version
 
 from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import TEMPLATES, found, modern_tree, python, tool
-from torchbuild_tasks.catalog import Catalog, CudaTorchRow, load_catalog
+from torchbuild_tasks.catalog import Catalog, load_catalog
+from torchbuild_tasks.catalog.cuda import CudaTorchRow
 from torchbuild_tasks.catalog.source import CompanionReleaseRow
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.options import BuildRequest

@@ -22,8 +22,9 @@ from tests.support.machines import (
     tree,
 )
 from tests.support.windows import toolset, windows, windows_facts, windows_python
-from torchbuild_tasks.catalog import GIB, TorchRow, load_catalog
+from torchbuild_tasks.catalog import GIB, load_catalog
 from torchbuild_tasks.catalog.match import admits, applies
+from torchbuild_tasks.catalog.rows import TorchRow
 from torchbuild_tasks.model import (
     Cpu,
     Cuda,

@@ -8,7 +8,8 @@ import pytest
 
 from tests.support.for_each import each_case
 from tests.support.machines import found, linux_facts, modern_tree, plan_of, statuses, tree, with_tree
-from torchbuild_tasks.catalog import SubmoduleRow, load_catalog
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.catalog.source import SubmoduleRow
 from torchbuild_tasks.model import Facts, Host, Tool, Tree
 from torchbuild_tasks.plan.submodules import fetched_word, find_pins
 from torchbuild_tasks.values import replace

@@ -46,7 +46,7 @@ def hidden() -> int:
 def write(folder: Path, ops: Sequence[EnvOp], *, shell: str = "bat", checkout: str = r"C:\pt") -> Path:
     """Write the env file of these operations."""
     path = folder / file_name(shell)
-    text = render(shell, TEMPLATES[shell].text, ops, checkout=checkout, writer="the tests")
+    text = render(shell, TEMPLATES[shell], ops, checkout=checkout, writer="the tests")
     path.write_bytes(encode(shell, text))
     return path
 

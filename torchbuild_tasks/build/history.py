@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-from torchbuild_tasks.catalog import StepCostRow
+from torchbuild_tasks.catalog.rows import StepCostRow
 from torchbuild_tasks.errors import NotBuilt, UsageError
 from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, History, PastBuild, PastPeaks
 from torchbuild_tasks.ninja.build_file import BuildFile, parse_build_file

@@ -11,107 +11,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar, overload
+from typing import Any, Final, Generic, TypeVar
 
-from torchbuild_tasks.catalog.cuda import (
-    ArchRow,
-    BoardRow,
-    CudaDriverRow,
-    CudaLibcRow,
-    CudaOffRow,
-    CudaRow,
-    CudaTorchRow,
-    CudaWheelRow,
-    CudnnRow,
-    DriverBranchRow,
-    FamilyRow,
-    FlagRow,
-    GpuNameRow,
-    GpuRow,
-    JetpackRow,
-    PartRow,
-    PatchRow,
-    part_rows,
-)
-from torchbuild_tasks.catalog.diagnosis import (
-    CompilerOptionRow,
-    ComponentRow,
-    FailureRow,
-    FetcherRow,
-    GoneRow,
-    KindRow,
-    MessageRow,
-    ShapeRow,
-    SignRow,
-    StandsForRow,
-    StdNameRow,
-    SystemWordRow,
-    TorchNameRow,
-)
-from torchbuild_tasks.catalog.packaging import (
-    BaseRow,
-    CompressRow,
-    CondaNameRow,
-    EngineRow,
-    IndexLimitRow,
-    LicenceRow,
-    PlatformRow,
-    RpathRow,
-    SharedRow,
-    SmallerRow,
-    WheelInputRow,
-)
-from torchbuild_tasks.catalog.rows import (
-    BackportRow,
-    BlasRow,
-    BringRow,
-    CacheRow,
-    CharacterRow,
-    CheckRow,
-    ClashRow,
-    CMakeRow,
-    DatedRow,
-    DemandRow,
-    EntryRow,
-    FrontEndRow,
-    GateRow,
-    HelperRow,
-    InputRow,
-    InstallerRow,
-    JobserverRow,
-    LeftOutRow,
-    LibraryRow,
-    LinkedRow,
-    LinkerRow,
-    ManagerRow,
-    MemoryRow,
-    MsvcRow,
-    NeedRow,
-    OptionRow,
-    OutputRow,
-    OverruledRow,
-    PackageRow,
-    PresetRow,
-    ReaderRow,
-    RenamedRow,
-    SecretFormRow,
-    SecretNameRow,
-    StepCostRow,
-    SwitchRow,
-    SwitchSourceRow,
-    TorchRow,
-    VariableRow,
-    WantRow,
-    row_place,
-)
-from torchbuild_tasks.catalog.source import (
-    CompanionReleaseRow,
-    CompanionRow,
-    HelperSourceRow,
-    PinRow,
-    RecipeRow,
-    SubmoduleRow,
-)
+from torchbuild_tasks.catalog import cuda as of_cuda  # `Catalog.cuda` is a table
+from torchbuild_tasks.catalog import diagnosis, packaging, rows, source
 from torchbuild_tasks.values import from_json, replace
 
 R = TypeVar("R")
@@ -133,12 +36,7 @@ class Table(Generic[R]):
         build: builds the rows where they are more than what stands in the files.
     """
 
-    def __init__(
-        self,
-        kind: type[R],
-        *files: str,
-        build: Callable[[], tuple[R, ...]] | None = None,
-    ) -> None:
+    def __init__(self, kind: type[R], *files: str, build: Callable[[], tuple[R, ...]] | None = None) -> None:
         self.kind = kind
         self.files = files
         self.build = build
@@ -149,21 +47,23 @@ class Table(Generic[R]):
 
     def __get__(self, catalog: Catalog, owner: type) -> tuple[R, ...]:
         if self.build is not None:
-            rows = self.build()
+            found = self.build()
         else:
-            rows = tuple(row for file in self.files for row in _rows(self.kind, file, self.name))
-        catalog.__dict__[self.name] = rows  # an instance attribute, which hides this descriptor from now on
-        return rows
+            found = tuple(row for file in self.files for row in _rows(self.kind, file, self.name))
+        catalog.__dict__[self.name] = found  # an instance attribute, which hides this descriptor from now on
+        return found
 
 
-def _parts() -> tuple[PartRow, ...]:
-    return part_rows(_content("toolkits.toml"))
+def _parts() -> tuple[of_cuda.PartRow, ...]:
+    file = "toolkits.toml"
+    kinds = _rows(of_cuda.PartKindRow, file, "part_kind")
+    return of_cuda.part_rows(kinds, _rows(of_cuda.ToolkitRow, file, "toolkit"))
 
 
-def _with_diffs() -> tuple[PatchRow, ...]:
+def _with_diffs() -> tuple[of_cuda.PatchRow, ...]:
     """Return the patches with the text of their diffs, because decisions read no files."""
-    rows = _rows(PatchRow, "patches.toml", "patch")
-    return tuple(replace(row, text=_text(f"patches/{row.diff}")) for row in rows)
+    patches = _rows(of_cuda.PatchRow, "patches.toml", "patch")
+    return tuple(replace(row, text=_text(f"patches/{row.diff}")) for row in patches)
 
 
 def _table(file: str, columns: int) -> list[list[str]]:
@@ -172,10 +72,10 @@ def _table(file: str, columns: int) -> list[list[str]]:
     return [[*line, *[""] * (columns - len(line))] for line in lines]
 
 
-def _packaged() -> tuple[ComponentRow, ...]:
+def _packaged() -> tuple[diagnosis.ComponentRow, ...]:
     """Return the parts that are known only as a package of Debian; others have the same .pc file."""
     return tuple(
-        ComponentRow(
+        diagnosis.ComponentRow(
             name=package,
             headers=tuple(each if each.endswith("/") else f"{each}$" for each in headers.split()),
             libs=tuple(f"{each}$" for each in libs.split()),
@@ -188,9 +88,10 @@ def _packaged() -> tuple[ComponentRow, ...]:
     )
 
 
-def _torch_names() -> tuple[TorchNameRow, ...]:
+def _torch_names() -> tuple[diagnosis.TorchNameRow, ...]:
     return tuple(
-        TorchNameRow(name=name, first=first, last=last) for name, first, last in _table("torch_names.tsv", 3)
+        diagnosis.TorchNameRow(name=name, first=first, last=last)
+        for name, first, last in _table("torch_names.tsv", 3)
     )
 
 
@@ -201,94 +102,94 @@ class Catalog:
         UsageError: a row of an accessed table is wrong; the message names file, row and column.
     """
 
-    torch = Table(TorchRow, "torch.toml")
-    platform = Table(PlatformRow, "torch.toml")
-    entry = Table(EntryRow, "entries.toml")
-    preset = Table(PresetRow, "presets.toml")
-    variable = Table(VariableRow, "variables.toml")
-    reader = Table(ReaderRow, "readers.toml")
-    renamed = Table(RenamedRow, "readers.toml")
-    demand = Table(DemandRow, "needs.toml")
-    dated = Table(DatedRow, "readers.toml")
-    clash = Table(ClashRow, "needs.toml")
-    overruled = Table(OverruledRow, "readers.toml")
-    need = Table(NeedRow, "needs.toml")
-    blas = Table(BlasRow, "blas.toml")
-    linked = Table(LinkedRow, "linked.toml")
-    cmake = Table(CMakeRow, "cmake.toml")
-    input = Table(InputRow, "inputs.toml")
-    check = Table(CheckRow, "checks.toml")
-    front_end = Table(FrontEndRow, "front_end.toml")
-    memory = Table(MemoryRow, "memory.toml")
-    step_cost = Table(StepCostRow, "step_costs.toml")
-    switch_source = Table(SwitchSourceRow, "switch_sources.toml")
-    jobserver = Table(JobserverRow, "jobserver.toml")
-    output = Table(OutputRow, "outputs.toml")
-    submodule = Table(SubmoduleRow, "submodules.toml")
-    pin = Table(PinRow, "pins.toml")
-    backport = Table(BackportRow, "backports.toml")
-    gate = Table(GateRow, "gates.toml")
-    flag = Table(FlagRow, "flags.toml")
-    bring = Table(BringRow, "gates.toml")
-    left_out = Table(LeftOutRow, "gates.toml")
-    character = Table(CharacterRow, "characters.toml")
-    helper = Table(HelperRow, "helpers.toml")
-    helper_source = Table(HelperSourceRow, "recipes.toml")
-    recipe = Table(RecipeRow, "recipes.toml")
-    msvc = Table(MsvcRow, "msvc.toml")
-    cuda = Table(CudaRow, "cuda.toml")
-    cuda_driver = Table(CudaDriverRow, "cuda.toml")
-    cuda_libc = Table(CudaLibcRow, "cuda.toml")
-    cudnn = Table(CudnnRow, "cuda.toml")
-    driver_branch = Table(DriverBranchRow, "cuda.toml")
-    cuda_off = Table(CudaOffRow, "cuda.toml")
-    cuda_wheel = Table(CudaWheelRow, "cuda.toml")
-    cuda_torch = Table(CudaTorchRow, "cuda.toml")
-    gpu = Table(GpuRow, "gpus.toml")
-    gpu_name = Table(GpuNameRow, "gpus.toml")
-    family = Table(FamilyRow, "archs.toml")
-    arch = Table(ArchRow, "archs.toml")
-    board = Table(BoardRow, "jetson.toml")
-    jetpack = Table(JetpackRow, "jetson.toml")
-    patch = Table(PatchRow, "patches.toml", build=_with_diffs)
-    part = Table(PartRow, "toolkits.toml", build=_parts)
-    cache = Table(CacheRow, "caches.toml")
-    linker = Table(LinkerRow, "linkers.toml")
-    switch = Table(SwitchRow, "presets.toml")
-    installer = Table(InstallerRow, "linkers.toml")
-    secret_name = Table(SecretNameRow, "secrets.toml")
-    secret_form = Table(SecretFormRow, "secrets.toml")
-    failure = Table(FailureRow, *(f"failures/{phase}.toml" for phase in PHASES))
-    kind = Table(KindRow, "kinds.toml")
-    shape = Table(ShapeRow, "kinds.toml")
-    message = Table(MessageRow, "messages.toml")
-    component = Table(ComponentRow, "components.toml")
-    packaged = Table(ComponentRow, "components.toml", build=_packaged)
-    gone = Table(GoneRow, "gone.toml")
-    stands_for = Table(StandsForRow, "gone.toml")
-    sign = Table(SignRow, "signs.toml")
-    system_word = Table(SystemWordRow, "system_words.toml")
-    fetcher = Table(FetcherRow, "fetchers.toml")
-    compiler_option = Table(CompilerOptionRow, "options.toml")
-    std_name = Table(StdNameRow, "std_names.toml")
-    torch_name = Table(TorchNameRow, "components.toml", build=_torch_names)
-    package = Table(PackageRow, "packages.toml")
-    companion = Table(CompanionRow, "companions.toml")
-    companion_release = Table(CompanionReleaseRow, "companions.toml")
-    option = Table(OptionRow, "doctor.toml")
-    manager = Table(ManagerRow, "packages.toml")
-    want = Table(WantRow, "packages.toml")
-    library = Table(LibraryRow, "libraries.toml")
-    wheel_input = Table(WheelInputRow, "wheel_inputs.toml")
-    shared = Table(SharedRow, "packaging.toml")
-    rpath = Table(RpathRow, "packaging.toml")
-    compress = Table(CompressRow, "packaging.toml")
-    index_limit = Table(IndexLimitRow, "packaging.toml")
-    smaller = Table(SmallerRow, "packaging.toml")
-    conda_name = Table(CondaNameRow, "packaging.toml")
-    base = Table(BaseRow, "container.toml")
-    engine = Table(EngineRow, "container.toml")
-    licence = Table(LicenceRow, "licences.toml")
+    torch = Table(rows.TorchRow, "torch.toml")
+    platform = Table(packaging.PlatformRow, "torch.toml")
+    entry = Table(rows.EntryRow, "entries.toml")
+    preset = Table(rows.PresetRow, "presets.toml")
+    variable = Table(rows.VariableRow, "variables.toml")
+    reader = Table(rows.ReaderRow, "readers.toml")
+    renamed = Table(rows.RenamedRow, "readers.toml")
+    demand = Table(rows.DemandRow, "needs.toml")
+    dated = Table(rows.DatedRow, "readers.toml")
+    clash = Table(rows.ClashRow, "needs.toml")
+    overruled = Table(rows.OverruledRow, "readers.toml")
+    need = Table(rows.NeedRow, "needs.toml")
+    blas = Table(rows.BlasRow, "blas.toml")
+    linked = Table(rows.LinkedRow, "linked.toml")
+    cmake = Table(rows.CMakeRow, "cmake.toml")
+    input = Table(rows.InputRow, "inputs.toml")
+    check = Table(rows.CheckRow, "checks.toml")
+    front_end = Table(rows.FrontEndRow, "front_end.toml")
+    memory = Table(rows.MemoryRow, "memory.toml")
+    step_cost = Table(rows.StepCostRow, "step_costs.toml")
+    switch_source = Table(rows.SwitchSourceRow, "switch_sources.toml")
+    jobserver = Table(rows.JobserverRow, "jobserver.toml")
+    output = Table(rows.OutputRow, "outputs.toml")
+    submodule = Table(source.SubmoduleRow, "submodules.toml")
+    pin = Table(source.PinRow, "pins.toml")
+    backport = Table(rows.BackportRow, "backports.toml")
+    gate = Table(rows.GateRow, "gates.toml")
+    flag = Table(of_cuda.FlagRow, "flags.toml")
+    bring = Table(rows.BringRow, "gates.toml")
+    left_out = Table(rows.LeftOutRow, "gates.toml")
+    character = Table(rows.CharacterRow, "characters.toml")
+    helper = Table(rows.HelperRow, "helpers.toml")
+    helper_source = Table(source.HelperSourceRow, "recipes.toml")
+    recipe = Table(source.RecipeRow, "recipes.toml")
+    msvc = Table(rows.MsvcRow, "msvc.toml")
+    cuda = Table(of_cuda.CudaRow, "cuda.toml")
+    cuda_driver = Table(of_cuda.CudaDriverRow, "cuda.toml")
+    cuda_libc = Table(of_cuda.CudaLibcRow, "cuda.toml")
+    cudnn = Table(of_cuda.CudnnRow, "cuda.toml")
+    driver_branch = Table(of_cuda.DriverBranchRow, "cuda.toml")
+    cuda_off = Table(of_cuda.CudaOffRow, "cuda.toml")
+    cuda_wheel = Table(of_cuda.CudaWheelRow, "cuda.toml")
+    cuda_torch = Table(of_cuda.CudaTorchRow, "cuda.toml")
+    gpu = Table(of_cuda.GpuRow, "gpus.toml")
+    gpu_name = Table(of_cuda.GpuNameRow, "gpus.toml")
+    family = Table(of_cuda.FamilyRow, "archs.toml")
+    arch = Table(of_cuda.ArchRow, "archs.toml")
+    board = Table(of_cuda.BoardRow, "jetson.toml")
+    jetpack = Table(of_cuda.JetpackRow, "jetson.toml")
+    patch = Table(of_cuda.PatchRow, "patches.toml", build=_with_diffs)
+    part = Table(of_cuda.PartRow, "toolkits.toml", build=_parts)
+    cache = Table(rows.CacheRow, "caches.toml")
+    linker = Table(rows.LinkerRow, "linkers.toml")
+    switch = Table(rows.SwitchRow, "presets.toml")
+    installer = Table(rows.InstallerRow, "linkers.toml")
+    secret_name = Table(rows.SecretNameRow, "secrets.toml")
+    secret_form = Table(rows.SecretFormRow, "secrets.toml")
+    failure = Table(diagnosis.FailureRow, *(f"failures/{phase}.toml" for phase in PHASES))
+    kind = Table(diagnosis.KindRow, "kinds.toml")
+    shape = Table(diagnosis.ShapeRow, "kinds.toml")
+    message = Table(diagnosis.MessageRow, "messages.toml")
+    component = Table(diagnosis.ComponentRow, "components.toml")
+    packaged = Table(diagnosis.ComponentRow, "components.toml", build=_packaged)
+    gone = Table(diagnosis.GoneRow, "gone.toml")
+    stands_for = Table(diagnosis.StandsForRow, "gone.toml")
+    sign = Table(diagnosis.SignRow, "signs.toml")
+    system_word = Table(diagnosis.SystemWordRow, "system_words.toml")
+    fetcher = Table(diagnosis.FetcherRow, "fetchers.toml")
+    compiler_option = Table(diagnosis.CompilerOptionRow, "options.toml")
+    std_name = Table(diagnosis.StdNameRow, "std_names.toml")
+    torch_name = Table(diagnosis.TorchNameRow, "components.toml", build=_torch_names)
+    package = Table(rows.PackageRow, "packages.toml")
+    companion = Table(source.CompanionRow, "companions.toml")
+    companion_release = Table(source.CompanionReleaseRow, "companions.toml")
+    option = Table(rows.OptionRow, "doctor.toml")
+    manager = Table(rows.ManagerRow, "packages.toml")
+    want = Table(rows.WantRow, "packages.toml")
+    library = Table(rows.LibraryRow, "libraries.toml")
+    wheel_input = Table(packaging.WheelInputRow, "wheel_inputs.toml")
+    shared = Table(packaging.SharedRow, "packaging.toml")
+    rpath = Table(packaging.RpathRow, "packaging.toml")
+    compress = Table(packaging.CompressRow, "packaging.toml")
+    index_limit = Table(packaging.IndexLimitRow, "packaging.toml")
+    smaller = Table(packaging.SmallerRow, "packaging.toml")
+    conda_name = Table(packaging.CondaNameRow, "packaging.toml")
+    base = Table(packaging.BaseRow, "container.toml")
+    engine = Table(packaging.EngineRow, "container.toml")
+    licence = Table(packaging.LicenceRow, "licences.toml")
 
     def __init__(self, **tables: tuple[Any, ...]) -> None:
         """Set tables that are then not read."""
@@ -318,3 +219,9 @@ def _content(file: str) -> Mapping[str, Any]:
 def _rows(kind: type[R], file: str, table: str) -> tuple[R, ...]:
     items = enumerate(_content(file)[table], start=1)
     return tuple(from_json(kind, item, row_place(f"data/{file}", table, n, item)) for n, item in items)
+
+
+def row_place(file: str, table: str, number: int, item: Mapping[str, Any]) -> str:
+    """Return the name of a row for errors: file, table, number from 1, and its id, name or first column."""
+    own = item.get("id") or item.get("name") or next(iter(item.values()), "")
+    return f"{file}, [[{table}]] row {number}" + (f" ({own})" if own else "")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.catalog.rows import Unpack, row_place
+from torchbuild_tasks.catalog.rows import Unpack
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.values import from_json, replace
+from torchbuild_tasks.values import replace
 
 
 class CudaRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -271,13 +271,11 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 # ---------------- the parts of toolkits: their kind in all releases of a major, and their files in each
 
 
-R = TypeVar("R")
-FILE: Final = "data/toolkits.toml"
 # NVIDIA's archives: a folder for each component and machine, and one pattern of names.
 REDIST: Final = "https://developer.download.nvidia.com/compute/cuda/redist"
 
 
-class _Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PartKindRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A part in all releases of the major `cuda`: wheels of `project`, or NVIDIA's `archive`.
 
     `needed` is compile (nvcc and what every compilation needs) or torch (libraries that PyTorch
@@ -295,7 +293,7 @@ class _Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     holds_windows: tuple[str, ...] = ()
 
 
-class _Toolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ToolkitRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The parts of the release `cuda` ("12.4.1"), or "12" for parts that fit all of that major.
 
     Each has a name, a version and files (see `toolkits.toml`); `source` is theirs where they name none.
@@ -329,28 +327,21 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     size: int = 0
 
 
-def part_rows(tables: Mapping[str, Any]) -> tuple[PartRow, ...]:
+def part_rows(kinds: Iterable[PartKindRow], toolkits: Iterable[ToolkitRow]) -> tuple[PartRow, ...]:
     """Return one row for each file of each part, in the order of the file.
 
     Raises:
-        UsageError: a column is unknown or missing, or a part is of no kind; the text says where.
+        UsageError: a part is of no kind; the text says where.
     """
-    kinds = _rows(_Kind, tables, "part_kind")
-    toolkits = _rows(_Toolkit, tables, "toolkit")
     known = {(kind.cuda, kind.name): kind for kind in kinds}
     return tuple(row for toolkit in toolkits for row in _rows_of(known, toolkit))
 
 
-def _rows(kind: type[R], tables: Mapping[str, Any], table: str) -> list[R]:
-    items = enumerate(tables[table], start=1)
-    return [from_json(kind, item, row_place(FILE, table, n, item)) for n, item in items]
-
-
-def _rows_of(kinds: Mapping[tuple[str, str], _Kind], toolkit: _Toolkit) -> Iterator[PartRow]:
+def _rows_of(kinds: Mapping[tuple[str, str], PartKindRow], toolkit: ToolkitRow) -> Iterator[PartRow]:
     for number, part in enumerate(toolkit.parts, start=1):
         kind = kinds.get((toolkit.cuda.partition(".")[0], part.name))
         if kind is None:
-            place = f"{FILE}, CUDA {toolkit.cuda}, part {number}"
+            place = f"data/toolkits.toml, CUDA {toolkit.cuda}, part {number}"
             raise UsageError(f"{place}: no part_kind is called {part.name}")
         if part.project:
             kind = replace(kind, project=part.project, archive="")
@@ -358,7 +349,7 @@ def _rows_of(kinds: Mapping[tuple[str, str], _Kind], toolkit: _Toolkit) -> Itera
             yield _row(toolkit, kind, part, file)
 
 
-def _row(toolkit: _Toolkit, kind: _Kind, part: _Part, file: _File) -> PartRow:
+def _row(toolkit: ToolkitRow, kind: PartKindRow, part: _Part, file: _File) -> PartRow:
     os = "windows" if file.tag.startswith("win") else "linux"
     arch = "aarch64" if file.tag.endswith(("aarch64", "sbsa")) else "x86_64"
     unpack: Unpack = "tar.xz" if kind.archive and os == "linux" else "zip"

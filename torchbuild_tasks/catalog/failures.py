@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from torchbuild_tasks.catalog import FailureRow
+from torchbuild_tasks.catalog.diagnosis import FailureRow
 from torchbuild_tasks.catalog.match import applies, parse_version
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Facts

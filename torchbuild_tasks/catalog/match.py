@@ -11,7 +11,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import Catalog, EntryRow, MemoryRow, PresetRow, TorchRow, VariableRow
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.catalog.rows import EntryRow, MemoryRow, PresetRow, TorchRow, VariableRow
 
 _LONGEST: Final = 200  # characters of a version
 _MARK: Final = re.compile(r"[*?\[]")
@@ -115,5 +116,4 @@ def preset_rows(catalog: Catalog, name: str, os: str) -> tuple[PresetRow, ...]:
 
 
 def memory_row(catalog: Catalog, kind: str) -> MemoryRow:
-    """Return the row of one kind of job."""
     return next(row for row in catalog.memory if row.kind == kind)

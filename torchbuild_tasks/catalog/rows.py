@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -215,7 +215,6 @@ class LinkedRow(FilesRow, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of its switches."""
         return tuple(each.partition("=")[0] for each in self.switches)
 
 
@@ -389,12 +388,6 @@ class HelperRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     unless: tuple[str, ...] = ()
     because: str = ""
     refused: str = ""
-
-
-def row_place(file: str, table: str, number: int, item: Mapping[str, Any]) -> str:
-    """Return the name of a row for errors: file, table, number from 1, and its id, name or first column."""
-    own = item.get("id") or item.get("name") or next(iter(item.values()), "")
-    return f"{file}, [[{table}]] row {number}" + (f" ({own})" if own else "")
 
 
 # ---------------- memory, jobserver, caches, linkers

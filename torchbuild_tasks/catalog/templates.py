@@ -11,20 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from torchbuild_tasks.errors import EnvFileError
 from torchbuild_tasks.options import SHELLS
 from torchbuild_tasks.system.reading import read_text
 
 FIELDS: Final = frozenset({"writer", "checkout", "ops"})
-
-
-class EnvTemplate(msgspec.Struct, frozen=True, kw_only=True):
-    """A template with only known fields."""
-
-    text: str
-    path: Path
 
 
 class _Text(string.Template):
@@ -48,8 +39,8 @@ def fill(text: str, fields: Mapping[str, str]) -> str:
         raise EnvFileError(f"An env template has @{{ without a name and }}: {error}") from None
 
 
-def load_templates(cwd: Path | None = None) -> Mapping[str, EnvTemplate]:
-    """Read the template of every shell: from ./env_templates, else the one in the package.
+def load_templates(cwd: Path | None = None) -> dict[str, str]:
+    """Return the template of every shell: from ./env_templates, else the one in the package.
 
     Without `cwd` only ours are looked at.
 
@@ -59,7 +50,7 @@ def load_templates(cwd: Path | None = None) -> Mapping[str, EnvTemplate]:
     return {shell: _load(shell, cwd) for shell in SHELLS}
 
 
-def _load(shell: str, cwd: Path | None) -> EnvTemplate:
+def _load(shell: str, cwd: Path | None) -> str:
     name = f"env_set.{shell}.in"
     package = Path(__file__).resolve().parents[1]
     # Inside the package in a wheel, beside it in a checkout that is installed editable.
@@ -72,18 +63,14 @@ def _load(shell: str, cwd: Path | None) -> EnvTemplate:
             looked=tuple(map(str, looked)),
             next_step="Install torchbuild-tasks again.",
         )
-    text = _read(path)
-    _check(path, text)
-    return EnvTemplate(text=text, path=path)
-
-
-def _read(path: Path) -> str:
     try:
-        return read_text(path).replace("\r\n", "\n").replace("\r", "\n")  # line ends of Windows' editors
+        text = read_text(path).replace("\r\n", "\n").replace("\r", "\n")  # line ends of Windows' editors
     except OSError as error:
         raise EnvFileError(
             f"The env template {path} cannot be read: {error}", next_step="Make it readable, as UTF-8."
         ) from error
+    _check(path, text)
+    return text
 
 
 def _check(path: Path, text: str) -> None:

@@ -100,7 +100,6 @@ class Answers:
         """Keep the answer of a command, unless more decides about it than can be looked at.
 
         Args:
-            argv, environ: the command.
             output: its exit code, and what it printed.
             asked: the time at which it was started, in seconds since 1970.
             reads: the files and folders that it has read, or looked for.

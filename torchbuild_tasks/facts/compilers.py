@@ -23,14 +23,7 @@ COLLECTIONS = "/opt/rh"
 
 _NUMBERED = re.compile(r"(?:g\+\+|gcc|clang\+\+|clang)-(\d+(?:\.\d+)*)")
 _GENERIC = re.compile(r"(?:.*-)?(g\+\+|gcc|clang\+\+|clang|c\+\+|cc)(?:-\d+(?:\.\d+)*)?")
-_NAMES = {
-    ("gcc", True): "g++",
-    ("gcc", False): "gcc",
-    ("clang", True): "clang++",
-    ("clang", False): "clang",
-    ("", True): "c++",
-    ("", False): "cc",
-}
+_NAMES = {"gcc": ("gcc", "g++"), "clang": ("clang", "clang++"), "": ("cc", "c++")}  # by maker: for C, for C++
 
 
 class _Candidate(NamedTuple):
@@ -198,14 +191,9 @@ def _tool(probe: Probe, candidate: _Candidate, answer: tuple[str, str | None]) -
     text, version = answer
     program = candidate.real if candidate.masked else candidate.path
     stem = probe.names.stem(program or candidate.path)
-    name = stem if stem in MSVC_LIKE else _NAMES[_maker(text, stem), candidate.cxx]
-    return Tool(
-        name=name,
-        path=candidate.path,
-        version=version,
-        found_via=candidate.found_via,
-        aliases=candidate.aliases,
-    )
+    name = stem if stem in MSVC_LIKE else _NAMES[_maker(text, stem)][candidate.cxx]
+    via = candidate.found_via
+    return Tool(name=name, path=candidate.path, version=version, found_via=via, aliases=candidate.aliases)
 
 
 def _answer(probe: Probe, path: str, *options: str) -> str:

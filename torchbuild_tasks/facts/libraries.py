@@ -20,7 +20,6 @@ def look_for_libraries(
 
     Args:
         probe: the machine, with the variables that flags and settings name.
-        rows: what is looked for.
         prefixes: further folders, and how each was found.
     """
     named = (row for row in rows if row.libraries or row.headers or row.programs)

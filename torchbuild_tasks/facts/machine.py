@@ -8,14 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from torchbuild_tasks.catalog.match import covers
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Cpu, Disk, Host, Memory
-
-if TYPE_CHECKING:
-    from torchbuild_tasks.system.windows_memory import MemoryStatus
 
 
 def look_at_host(probe: Probe) -> Host:
@@ -25,41 +22,32 @@ def look_at_host(probe: Probe) -> Host:
     """
     uname = probe.uname()
     machine = (uname.machine or "unknown").lower()
+    release = {} if probe.windows else _os_release(probe)
     return Host(
-        os=_SYSTEMS.get(uname.system, uname.system),
+        os="windows" if uname.system == "win32" else uname.system,
         arch=_ARCHS.get(machine, machine),
-        distribution=_distribution(probe),
-        like=_like(probe),
+        distribution=_windows_name(probe) if probe.windows else release.get("PRETTY_NAME") or None,
+        like=tuple(dict.fromkeys(f"{release.get('ID', '')} {release.get('ID_LIKE', '')}".split())),
         kernel=uname.release,
         libc=None if probe.windows else probe.glibc() or _musl(probe),
         lc_all=None if probe.windows else probe.variable("LC_ALL") or None,
     )
 
 
-_SYSTEMS = {"win32": "windows"}
 _ARCHS = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
-def _distribution(probe: Probe) -> str | None:
-    if probe.windows:
-        from torchbuild_tasks.facts.windows import windows_name
+def _windows_name(probe: Probe) -> str | None:
+    from torchbuild_tasks.facts.windows import windows_name
 
-        return windows_name(probe)
-    return _os_release(probe).get("PRETTY_NAME") or None
+    return windows_name(probe)
 
 
 def _os_release(probe: Probe) -> dict[str, str]:
-    """Return what os-release(5) says; nothing on Windows."""
-    if probe.windows:
-        return {}
+    """Return what os-release(5) says."""
     text = probe.read("/etc/os-release") or probe.read("/usr/lib/os-release") or ""
     lines = (line.partition("=") for line in text.splitlines())
     return {name.strip(): value.strip().strip("\"'") for name, _, value in lines}
-
-
-def _like(probe: Probe) -> tuple[str, ...]:
-    said = _os_release(probe)
-    return tuple(dict.fromkeys(f"{said.get('ID', '')} {said.get('ID_LIKE', '')}".split()))
 
 
 def _musl(probe: Probe) -> str | None:
@@ -85,20 +73,17 @@ def look_at_cpu(probe: Probe) -> Cpu:
 
 
 def _quotas(probe: Probe) -> Iterator[tuple[float, str]]:
+    """Yield each quota in cores with its file: microseconds of work in a period; max and -1 are no limit."""
     for level in cgroup_levels(probe, "cpu"):
-        file, microseconds, period = _quota_of(probe, level)
-        if microseconds and period:
-            yield microseconds / period, file
-
-
-def _quota_of(probe: Probe, level: CgroupLevel) -> tuple[str, int | None, int | None]:
-    """Return file, microseconds of work and of the period they are for; no limit ("max", -1) is None."""
-    if level.version == 2:
-        file = f"{level.folder}/cpu.max"
-        quota, period = ((probe.read(file) or "").split() + ["", ""])[:2]
-        return file, number_in(quota), number_in(period)
-    file = f"{level.folder}/cpu.cfs_quota_us"
-    return file, number_in(probe.read(file)), number_in(probe.read(f"{level.folder}/cpu.cfs_period_us"))
+        if level.version == 2:
+            file = f"{level.folder}/cpu.max"
+            words = (probe.read(file) or "").split()
+        else:
+            file = f"{level.folder}/cpu.cfs_quota_us"
+            words = [probe.read(path) or "" for path in (file, f"{level.folder}/cpu.cfs_period_us")]
+        numbers = [number_in(word) for word in words[:2]]
+        if len(numbers) == 2 and numbers[0] and numbers[1]:
+            yield numbers[0] / numbers[1], file
 
 
 # ---------------- memory
@@ -121,13 +106,20 @@ class _Limit(NamedTuple):
 def look_at_memory(probe: Probe) -> Memory:
     """Return memory in bytes. Sources: /proc/meminfo, the cgroup of this process and those above it.
 
-    On Windows GlobalMemoryStatusEx; the limit is that of commit.
+    On Windows GlobalMemoryStatusEx; the limit is that of commit, beyond which Windows refuses allocations
+    even with unused memory.
 
     The tightest limit is the one with the least room left, not the smallest one: a group
     above can be nearly filled by others. `limit_via` names its file.
     """
     if status := probe.memory_status():
-        return _memory_of_windows(status)
+        return Memory(
+            total=status.total,
+            available=status.available,
+            limit=status.commit_limit,
+            used_in_limit=max(0, status.commit_limit - status.commit_free),
+            limit_via="commit: memory and page files",
+        )
     info = pairs_in(probe.read("/proc/meminfo"))
     tightest = min(_limits(probe), key=lambda limit: limit.room, default=None)
     return Memory(
@@ -137,17 +129,6 @@ def look_at_memory(probe: Probe) -> Memory:
         limit=tightest.bytes if tightest else None,
         used_in_limit=tightest.used if tightest else None,
         limit_via=tightest.via if tightest else None,
-    )
-
-
-def _memory_of_windows(status: MemoryStatus) -> Memory:
-    """Return memory; Windows refuses allocations beyond the commit limit, even with unused memory."""
-    return Memory(
-        total=status.total,
-        available=status.available,
-        limit=status.commit_limit,
-        used_in_limit=max(0, status.commit_limit - status.commit_free),
-        limit_via="commit: memory and page files",
     )
 
 
@@ -230,19 +211,9 @@ def look_at_disk(probe: Probe, path: str) -> Disk:
 
 def nearest_existing(probe: Probe, path: str) -> str:
     """Return the deepest existing folder of `path`; its root if none exists."""
-    top = path
-    for folder in _upwards(probe, path):
-        if probe.exists(folder):
-            return folder
-        top = folder
-    return top
-
-
-def _upwards(probe: Probe, path: str) -> Iterator[str]:
-    yield path
-    while (folder := probe.names.parent(path)) != path:
-        yield folder
-        path = folder
+    while not probe.exists(path) and (above := probe.names.parent(path)) != path:
+        path = above
+    return path
 
 
 # ---------------- the user's variables
@@ -310,11 +281,9 @@ def mount_of(probe: Probe, path: str) -> str | None:
 
 # File systems that show something of the kernel: root may write to their folders by access(2), and nobody
 # can make a file there (proc(5), sysfs(5), cgroups(7), Documentation/filesystems of Linux).
-_SHOWN_BY_KERNEL: Final = frozenset(
-    (
-        *("binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "efivarfs"),
-        *("fusectl", "nsfs", "proc", "pstore", "rpc_pipefs", "securityfs", "selinuxfs", "sysfs", "tracefs"),
-    )
+_SHOWN_BY_KERNEL: Final = (
+    *("binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "efivarfs"),
+    *("fusectl", "nsfs", "proc", "pstore", "rpc_pipefs", "securityfs", "selinuxfs", "sysfs", "tracefs"),
 )
 
 

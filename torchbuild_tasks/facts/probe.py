@@ -25,7 +25,7 @@ from torchbuild_tasks.facts.answers import Answers
 from torchbuild_tasks.facts.names import Names, native_names
 from torchbuild_tasks.system import trust
 from torchbuild_tasks.system.process import capture
-from torchbuild_tasks.system.reading import read_bytes
+from torchbuild_tasks.system.reading import read_bytes, read_value
 from torchbuild_tasks.values import as_table, parse_json, replace
 
 if sys.platform == "win32":
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from torchbuild_tasks.system.windows_memory import MemoryStatus
 
 
+T = TypeVar("T")
+R = TypeVar("R")
 # Bytes that a program may print to one stream: a version is a line, a report some kilobytes.
 LIMIT: Final = 4 * 1024 * 1024
 _CLOCK: Final = 5.0  # seconds by which two clocks may differ
@@ -99,7 +101,6 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def windows(self) -> bool:
-        """True on a Windows machine."""
         return self.names.WINDOWS
 
     def variable(self, name: str) -> str:
@@ -266,6 +267,10 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         except ValueError:
             return {}
 
+    def value(self, kind: type[T], path: str) -> T | None:
+        """Return the value in a JSON file; None if there is none, or it is damaged."""
+        return read_value(kind, self.at(path))
+
     def size(self, path: str) -> int | None:
         """Return bytes of a file; None when there is none."""
         try:
@@ -330,7 +335,6 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return system.volume(self.at(path))
 
     def cache_folder(self) -> str:
-        """Return this system's folder for our cache."""
         from platformdirs import user_cache_dir
 
         return user_cache_dir("torchbuild-tasks", appauthor=False)
@@ -382,7 +386,6 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return system.affinity()
 
     def uname(self) -> Uname:
-        """Return the kernel's name, release and processor."""
         return Uname(sys.platform, *system.release_and_machine())
 
     def glibc(self) -> str | None:
@@ -413,9 +416,6 @@ def multiarch_triplet(probe: Probe) -> str:
     """
     return f"{probe.uname().machine or 'x86_64'}-linux-gnu"
 
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 WORKERS: Final = 16
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.probe import Output, Probe, map_parallel
 from torchbuild_tasks.facts.tree import read_git
 from torchbuild_tasks.model import Python
 from torchbuild_tasks.system import trust
 from torchbuild_tasks.text.words import numbers_in
-from torchbuild_tasks.values import as_table, parse_json, texts_in
+from torchbuild_tasks.values import from_json, parse_json, replace, texts_in
 
 REPORT: Final = Path(__file__).with_name("python_report.py")
 TIMEOUT: Final = 20.0
@@ -34,7 +36,8 @@ def look_for_pythons(probe: Probe, wanted: str | None, tree_root: str) -> tuple[
     the places.
     """
     if wanted and is_path(probe, wanted):
-        return _look_at_one(probe, wanted, tree_root)
+        python = _ask(probe, python_at(probe, wanted), tree_root)
+        return (python, *_venvs_on(probe, python, tree_root))
     pythons: list[Python] = []
     for group in (
         find_environments(probe, wanted, tree_root),
@@ -49,12 +52,6 @@ def look_for_pythons(probe: Probe, wanted: str | None, tree_root: str) -> tuple[
     if wanted and not is_version(wanted):  # our venvs were not among the places
         pythons += [ours for python in pythons for ours in _venvs_on(probe, python, tree_root)]
     return _distinct(probe, pythons) or (_miss(probe, wanted),)
-
-
-def _look_at_one(probe: Probe, wanted: str, tree_root: str) -> tuple[Python, ...]:
-    """Query the interpreter at a path; for a base interpreter also our venv on its version."""
-    python = _ask(probe, python_at(probe, wanted), tree_root)
-    return (python, *_venvs_on(probe, python, tree_root))
 
 
 def _venvs_on(probe: Probe, python: Python, tree_root: str) -> tuple[Python, ...]:
@@ -101,13 +98,12 @@ def _ask(probe: Probe, place: Candidate, tree_root: str) -> Python:
     if problem is None:
         output = probe.ask((place.path, "-I", "-B", str(REPORT)), timeout=TIMEOUT, reads=list_read)
         problem = _failure(probe, output)
-    data = _parse_report(output)
-    if problem is None and data is None:
+    if problem is None:
+        with contextlib.suppress(UsageError, UnicodeError):
+            return _read(probe, _parse_report(output), place, tree_root)
         text = output.stdout.strip()[:80] if output else ""
         problem = f"answered with something that is not our report: {text!r}"
-    if problem is not None or data is None:
-        return Python(executable=place.path, found_via=place.found_via, problem=problem)
-    return _read(probe, data, place, tree_root)
+    return Python(executable=place.path, found_via=place.found_via, problem=problem)
 
 
 def _unfit(probe: Probe, path: str) -> str | None:
@@ -129,91 +125,53 @@ def _failure(probe: Probe, output: Output | None) -> str | None:
     return f"ended with {output.rc}: {line.strip()}"
 
 
-def _parse_report(output: Output | None) -> Mapping[str, Any] | None:
-    """Return the last line that is a JSON object with an executable and a version."""
+def _parse_report(output: Output | None) -> Mapping[str, Any]:
+    """Return the last line that is a JSON object with an executable; empty if there is none."""
     for line in reversed(output.stdout.splitlines() if output else []):
-        try:
+        with contextlib.suppress(ValueError):
             data = parse_json(line)
-        except ValueError:
-            continue
-        if isinstance(data, dict) and all(
-            isinstance(data.get(key), str) for key in ("executable", "version")
-        ):
-            return data
-    return None
+            if isinstance(data, dict) and "executable" in data:
+                return data
+    return {}
 
 
 def list_read(output: Output) -> tuple[str, ...]:
     """Return the files and folders that a report depends on, as it lists them, and the report itself."""
-    data = _parse_report(output) or {}
-    return (str(REPORT), *texts_in(data.get("reads")))
+    return (str(REPORT), *texts_in(_parse_report(output).get("reads")))
 
 
-def _read(probe: Probe, data: Mapping[str, Any], place: Candidate, tree_root: str) -> Python:
-    prefix = _text(data, "prefix")
-    torch_from = _text(data, "torch_from")
-    return Python(
-        executable=_text(data, "executable") or place.path,
-        found_via=place.found_via,
-        version=_text(data, "version"),
-        implementation=_text(data, "implementation"),
-        abi=_text(data, "abi"),
-        bits=data["bits"] if isinstance(data.get("bits"), int) else None,
-        environment=_environment(data),
-        # By its path, not by how it was found: our env file may have activated it.
-        managed=prefix is not None and _is_managed(probe, prefix, tree_root),
-        tool=prefix is not None and sys.prefix != sys.base_prefix and _is_own_environment(probe, prefix),
-        externally_managed=data.get("externally_managed") is True,
-        prefix=prefix,
-        scripts=_text(data, "scripts"),
-        include=_text(data, "include"),
-        headers=_truth(data, "headers"),
-        venv=_truth(data, "venv"),
-        debug_library=_truth(data, "debug_library"),
-        packages=_packages(data),
-        torch_from=probe.realpath(torch_from) if torch_from else None,
-        half_torch=_text(data, "half_torch"),
+def _read(probe: Probe, report: Mapping[str, Any], place: Candidate, tree_root: str) -> Python:
+    """Return the interpreter of a report, whose keys are fields of `Python`.
+
+    Raises:
+        UsageError, UnicodeError: it is not ours.
+    """
+    texts = {name: _in_utf8(value) for name, value in report.items() if isinstance(value, str)}
+    fields = {**report, **texts, "found_via": place.found_via}
+    fields.pop("reads", None)
+    python = from_json(Python, fields)
+    # A venv is known by its path, not by how it was found: our env file may have activated it.
+    real = probe.names.key(probe.realpath(python.prefix)) if python.prefix else ""
+    in_venv = sys.prefix != sys.base_prefix
+    return replace(
+        python,
+        executable=python.executable or place.path,
+        managed=_is_managed(probe, real, tree_root),
+        tool=in_venv and real == probe.names.key(probe.realpath(sys.prefix)),
+        torch_from=probe.realpath(python.torch_from) if python.torch_from else None,
     )
 
 
-def _is_own_environment(probe: Probe, prefix: str) -> bool:
-    """Say whether an environment is the one that this process runs in."""
-    key = probe.names.key
-    return bool(key(probe.realpath(prefix)) == key(probe.realpath(sys.prefix)))
-
-
-def _is_managed(probe: Probe, prefix: str, tree_root: str) -> bool:
-    """Say whether a prefix, in any spelling, is a venv of ours in this checkout."""
-    real = probe.names.key(probe.realpath(prefix))
+def _is_managed(probe: Probe, real: str, tree_root: str) -> bool:
+    """Say whether a real folder, by its key, is a venv of ours in this checkout."""
     folder = probe.join(tree_root, MANAGED.split("/")[0])
     ours = (probe.join(folder, name) for name in probe.children(folder))
     return any(probe.names.key(probe.realpath(one)) == real and is_our_venv(probe, one) for one in ours)
 
 
-def _text(data: Mapping[str, Any], key: str) -> str | None:
-    """Decode a string again as UTF-8 if the C locale could not decode it."""
-    value = data.get(key)
-    if not isinstance(value, str):
-        return None
-    try:
-        return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") or None
-    except UnicodeError:
-        return None
-
-
-def _truth(data: Mapping[str, Any], key: str) -> bool | None:
-    value = data.get(key)
-    return value if isinstance(value, bool) else None
-
-
-def _environment(data: Mapping[str, Any]) -> Literal["venv", "conda", "base"] | None:
-    known: tuple[Literal["venv", "conda", "base"], ...] = ("venv", "conda", "base")
-    return next((kind for kind in known if kind == data.get("environment")), None)
-
-
-def _packages(data: Mapping[str, Any]) -> dict[str, str]:
-    packages = as_table(data.get("packages"))
-    return {name: version for name, version in packages.items() if isinstance(version, str)}
+def _in_utf8(text: str) -> str:
+    """Decode a text again as UTF-8 if the C locale could not decode it."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 # ---------------- the places of interpreters, best first; no program is started

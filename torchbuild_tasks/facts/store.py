@@ -6,8 +6,7 @@ from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.machine import nearest_existing, takes_files
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Brought, Store
-from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, PastPeak, PastPeaks
-from torchbuild_tasks.values import from_json, parse_json
+from torchbuild_tasks.model.history import HISTORY_SCHEMA, PEAKS, PastPeaks
 
 VARIABLE = "TORCHBUILD_CACHE"
 UNPACKED = "unpacked"
@@ -24,6 +23,7 @@ def look_at_store(probe: Probe, lock_file: str) -> Store:
     """
     folder = store_folder(probe)
     unpacked = probe.join(folder, UNPACKED)
+    peaks = probe.value(PastPeaks, probe.join(folder, PEAKS))
     return Store(
         folder=folder,
         writable=takes_files(probe, nearest_existing(probe, folder)),
@@ -33,7 +33,7 @@ def look_at_store(probe: Probe, lock_file: str) -> Store:
             if (digest := _digest(probe, probe.join(unpacked, name, MARKER), name))
         },
         pins=_pins(probe, lock_file),
-        peaks=_peaks(probe.read(probe.join(folder, PEAKS))),
+        peaks=peaks.peaks if peaks and peaks.schema == HISTORY_SCHEMA else (),
     )
 
 
@@ -41,7 +41,6 @@ def look_at_brought(probe: Probe, wheels: str, store: str, sources: str) -> Brou
     """Look at what was brought here for a build without a network.
 
     Args:
-        probe: the machine.
         wheels: the folder of --wheels; "" without one.
         store: the folder of helpers.
         sources: that of companions which were fetched.
@@ -72,15 +71,6 @@ def _digest(probe: Probe, marker: str, name: str) -> str | None:
     if data.get("id") != name or data.get("finished", "") is None:
         return None
     return data["sha256"] if isinstance(data.get("sha256"), str) else None
-
-
-def _peaks(text: str | None) -> tuple[PastPeak, ...]:
-    """Return the peaks of earlier builds; empty if the file is missing, damaged or of another version."""
-    try:
-        peaks = from_json(PastPeaks, parse_json(text or "{}"))
-    except (ValueError, UsageError):
-        return ()
-    return peaks.peaks if peaks.schema == HISTORY_SCHEMA else ()
 
 
 def _pins(probe: Probe, lock_file: str) -> dict[str, str]:

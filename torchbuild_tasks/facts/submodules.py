@@ -44,7 +44,9 @@ def look_at_submodules(probe: Probe, root: str, folders: Sequence[str], *, git: 
         missing = {path for path in folders if _holds_nothing(probe, probe.join(root, path))}
         absent = tuple(sorted(missing - set(empty)))
     linkless = _list_not_in_index(probe, root, (*empty, *absent)) if git else ()
-    torn = tuple(path for path in checked or () if path not in empty and _is_torn(probe, root, path))
+    # Those that hold something, and nothing by which setup.py takes them for a submodule.
+    held = ((path, probe.children(probe.join(root, path))) for path in checked or () if path not in empty)
+    torn = tuple(path for path, names in held if _SIGNS.isdisjoint(names))
     return Submodules(empty, absent, linkless, checked, torn)
 
 
@@ -85,11 +87,6 @@ def _empty_below(probe: Probe, root: str, path: str, depth: int) -> Iterator[str
 
 def _holds_nothing(probe: Probe, folder: str) -> bool:
     return set(probe.children(folder)) <= {".git"}
-
-
-def _is_torn(probe: Probe, root: str, path: str) -> bool:
-    """Say whether a folder holds something, and nothing by which setup.py takes it for a submodule."""
-    return not _SIGNS.intersection(probe.children(probe.join(root, path)))
 
 
 def _drop_unlinked(probe: Probe, root: str, empty: Sequence[str]) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
+
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.probe import Output, Probe
 from torchbuild_tasks.facts.requirements import build_requirements, install_requirements
@@ -22,7 +24,7 @@ from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 from torchbuild_tasks.options import flag_name
 from torchbuild_tasks.system.git import guard
 from torchbuild_tasks.text.paths import file_name
-from torchbuild_tasks.values import Malformed, as_table, from_json, parse_json, parse_toml, replace, texts_in
+from torchbuild_tasks.values import Malformed, as_table, parse_toml, replace, texts_in
 
 MARKS = ("version.txt", "CMakeLists.txt", "torch/__init__.py", "c10")
 DIGESTED = ("version.txt", "pyproject.toml", "setup.py", "requirements.txt", "CMakeLists.txt")
@@ -64,34 +66,15 @@ def look_at_tree(
         project = look_at_pyproject(probe, root)
         is_top = probe.exists(probe.join(root, ".git"))
         submodules = look_at_submodules(read_git(probe), root, folders, git=is_top)
-        build_dir = project.build_dir or probe.join(
-            root, "build"
-        )  # the planned folder if the tree names none
+        build_dir = project.build_dir or probe.join(root, "build")  # the planned one if the tree names none
+        folders_made = (probe.join(root, ".torchbuild"), *_folders_of(probe, build_dir, root))
         return Tree(
             root=root,
-            problem=project.problem,
             looked=looked,
             sample=SAMPLE_MARK in (probe.read(probe.join(root, "torch/__init__.py")) or ""),
             version=look_at_version(root, probe),
-            era=project.era,
-            backend=project.backend,
-            build_dir=project.build_dir,
-            requires=project.requires,
-            asks=project.asks,
-            depends=project.depends,
-            empty=submodules.empty,
-            absent=submodules.absent,
-            linkless=submodules.linkless,
-            checked=submodules.checked,
-            torn=submodules.torn,
             writable=probe.writable(root),
-            blocked={
-                path: what
-                for path in dict.fromkeys(
-                    (probe.join(root, ".torchbuild"), *_folders_of(probe, build_dir, root))
-                )
-                if (what := _in_the_way(probe, path))
-            },
+            blocked={path: what for path in folders_made if (what := _in_the_way(probe, path))},
             digests=_digests(probe, root, front_end),
             cache=look_at_cache(probe, build_dir),
             previous=look_at_manifest(probe, build_dir),
@@ -99,10 +82,9 @@ def look_at_tree(
             reads=look_at_reads(probe, root, variables),
             running=look_at_running(probe, root),
             git=is_top,
-            git_problem=repository.result().problem,
-            commit=repository.result().commit,
-            dirty=repository.result().dirty,
-            tags=repository.result().tags,
+            **project._asdict(),
+            **submodules._asdict(),
+            **repository.result()._asdict(),
         )
 
 
@@ -157,18 +139,14 @@ def _folders_of(probe: Probe, path: str, root: str) -> list[str]:
 def _nearby_checkout(probe: Probe, root: str) -> str:
     """Return where the checkout is, if the user named its parent or a folder inside it."""
     for name in probe.children(root):
-        if _is_checkout(probe, probe.join(root, name)):
+        if not _missing_marks(probe, probe.join(root, name)):
             return f"; its folder {name} is one"
     folder = root
     while (above := probe.names.parent(folder)) != folder:
         folder = above
-        if _is_checkout(probe, folder):
+        if not _missing_marks(probe, folder):
             return f"; the folder {folder} around it is one"
     return ""
-
-
-def _is_checkout(probe: Probe, folder: str) -> bool:
-    return not _missing_marks(probe, folder)
 
 
 def _missing_marks(probe: Probe, folder: str) -> list[str]:
@@ -227,10 +205,7 @@ def _files_of_pattern(probe: Probe, root: str, pattern: str) -> list[str]:
 
 
 class Project(NamedTuple):
-    """The `[build-system]` of a checkout; `era` is None for an unknown one.
-
-    `asks` are the requirements that it wants builders to install, `depends` those of what is built.
-    """
+    """The fields of `Tree` about pyproject.toml; `era` is None for an unknown build system."""
 
     problem: str | None = None
     era: Era | None = None
@@ -315,9 +290,9 @@ def hold_git(probe: Probe, ask: Sequence[str]) -> Probe | None:
 
 
 class Repository(NamedTuple):
-    """What git reports of a folder; None for what it did not report. `problem` is why it reports nothing."""
+    """The fields of `Tree` that git reports; None for what it did not report."""
 
-    problem: str | None = None
+    git_problem: str | None = None
     commit: str | None = None
     dirty: bool | None = None
     tags: tuple[str, ...] | None = None
@@ -352,7 +327,7 @@ def look_at_git(probe: Probe, root: str, *, tags: bool = False, changes: bool = 
     # With a broken .git, git reports the repository around it.
     key = probe.names.key  # git for Windows writes C:/src
     if len(lines) != 2 or key(probe.realpath(probe.names.normal(lines[0]))) != key(root):
-        return Repository(problem=_git_problem(output, lines))
+        return Repository(git_problem=_git_problem(output, lines))
     git_here = hold_git(probe, ask) if changes else None
     words = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
     status = git_here.run((*ask, *words), timeout=30.0) if git_here else None
@@ -404,7 +379,8 @@ def look_at_cache(probe: Probe, build_dir: str | None) -> CMakeCache | None:
         prefix=entries.get("CMAKE_INSTALL_PREFIX"),
         make_program=program,
         make_version=_version_on_path(probe, program) if program else None,
-        make_gone=bool(program) and not _is_there(probe, str(program)),
+        # scikit-build-core names Ninja without .exe on Windows.
+        make_gone=program is not None and not any(map(probe.exists, (program, f"{program}.exe"))),
         ninja_log=_log_version(probe, build_dir),
         cmake=".".join(part for part in release if part) if all(release) else None,
     )
@@ -415,11 +391,6 @@ def _version_on_path(probe: Probe, program: str) -> str | None:
     folder = probe.realpath(probe.names.parent(program))
     known = folder in map(probe.realpath, probe.path_folders)
     return version_of(probe, program) if known and probe.program_at(program) else None
-
-
-def _is_there(probe: Probe, program: str) -> bool:
-    """Say whether a program exists; scikit-build-core names Ninja without .exe on Windows."""
-    return probe.exists(program) or probe.exists(f"{program}.exe")
 
 
 def _without_links(probe: Probe, path: str | None) -> str | None:
@@ -444,6 +415,24 @@ def _cache_entries(text: str) -> dict[str, str]:
     return entries
 
 
+class _Check(msgspec.Struct, frozen=True, kw_only=True):
+    outcome: str
+
+
+class _Verification(msgspec.Struct, frozen=True, kw_only=True):
+    checks: tuple[_Check, ...]
+    left_out: tuple[str, ...] = ()
+
+
+class _Build(msgspec.Struct, frozen=True, kw_only=True):
+    """What the next plan needs of a manifest of any version."""
+
+    result: str
+    inputs: Mapping[str, str] = msgspec.field(default_factory=dict)
+    finished: str | None = None
+    verify: _Verification | None = None
+
+
 def look_at_manifest(probe: Probe, build_dir: str | None) -> Previous | None:
     """Return the last build by its manifest; None if there is none or it is broken.
 
@@ -451,35 +440,28 @@ def look_at_manifest(probe: Probe, build_dir: str | None) -> Previous | None:
     """
     if not build_dir:
         return None
-    record = probe.read(probe.join(build_dir, RECORD_FILE))
-    text = probe.read(probe.join(build_dir, MANIFEST_FILE)) if record is None else record
-    try:
-        data = as_table(parse_json(text or ""))
-    except ValueError:
-        return None
-    if not isinstance(data.get("result"), str):
-        return None
-    inputs = data.get("inputs", {})
-    finished = data.get("finished")
-    if not isinstance(inputs, dict) or not all(isinstance(value, str) for value in inputs.values()):
+    record = probe.join(build_dir, RECORD_FILE)
+    path = record if probe.exists(record) else probe.join(build_dir, MANIFEST_FILE)
+    build = probe.value(_Build, path)
+    if build is None:
         return None
     return Previous(
-        result=data["result"],
-        inputs=inputs,
-        finished=finished if isinstance(finished, str) else None,
-        verified=_is_verified(data.get("verify")),
-        left_out=texts_in(as_table(data.get("verify")).get("left_out")),
+        result=build.result,
+        inputs=build.inputs,
+        finished=build.finished,
+        verified=build.verify is not None and all(each.outcome != "failed" for each in build.verify.checks),
+        left_out=build.verify.left_out if build.verify else (),
     )
 
 
 def look_at_running(probe: Probe, root: str) -> Running | None:
     """Return the running command, by the note of the checkout's lock, which a killed one leaves behind."""
+    running = probe.value(Running, probe.join(root, LOCK_NOTE))
     try:
-        running = from_json(Running, parse_json(probe.read(probe.join(root, LOCK_NOTE)) or ""))
-        since = datetime.fromisoformat(running.started).timestamp()
-    except (ValueError, UsageError):
+        since = datetime.fromisoformat(running.started).timestamp() if running else 0.0
+    except ValueError:
         return None
-    return running if probe.works(running.pid, running.host, since) else None
+    return running if running and probe.works(running.pid, running.host, since) else None
 
 
 def look_at_install(probe: Probe, build_dir: str | None) -> Mapping[str, str] | None:
@@ -487,14 +469,6 @@ def look_at_install(probe: Probe, build_dir: str | None) -> Mapping[str, str] | 
     inputs = probe.table(probe.join(build_dir, INSTALL_FILE)).get("inputs") if build_dir else None
     good = isinstance(inputs, dict) and all(isinstance(value, str) for value in inputs.values())
     return inputs if good else None
-
-
-def _is_verified(report: object) -> bool:
-    """Say whether a verification ran and no check of it failed."""
-    checks = as_table(report).get("checks")
-    if not isinstance(checks, list) or not all(isinstance(check, dict) for check in checks):
-        return False
-    return all(check.get("outcome") != "failed" for check in checks)
 
 
 # ---------------- the user's own changes: `*.patch` and `*.diff` of a folder, in the order of their names

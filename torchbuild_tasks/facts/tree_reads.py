@@ -7,6 +7,7 @@ literal text. Submodules are read only if a requested name is found nowhere else
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
@@ -115,23 +116,10 @@ def _cmake_files(probe: Probe, root: str) -> Iterator[tuple[str, str]]:
         own = path.rpartition("/")[0]
         for folder in _FOLDER.findall(text):
             below = _VARIABLE_AT_FRONT.match(folder)
-            inside = folder[below.end() :] if below else f"{own}/{folder}"
-            normal = _normal(inside)
-            if normal and "$" not in normal and not normal.startswith(THIRD_PARTY):
+            inside = folder[below.end() :] if below else posixpath.join(own, folder)
+            normal = posixpath.normpath(inside)
+            if normal != "." and "$" not in normal and not normal.startswith(("..", "/", THIRD_PARTY)):
                 todo.append(f"{normal}/CMakeLists.txt")
-
-
-def _normal(path: str) -> str:
-    """Return a path below the root without `.` and `..`; empty for one outside."""
-    parts: list[str] = []
-    for part in path.split("/"):
-        if part == "..":
-            if not parts:
-                return ""
-            parts.pop()
-        elif part not in ("", "."):
-            parts.append(part)
-    return "/".join(parts)
 
 
 def _modules(probe: Probe, root: str, folder: str, depth: int = 3) -> Iterator[tuple[str, str]]:

@@ -33,13 +33,11 @@ VERSION_FILE: Final = "torch/version.py"
 _TEXT_LIMIT: Final = 4 << 20  # bytes: METADATA of torch has 30 KB
 _ASSIGNED: Final = re.compile(r"""(?m)^(\w+)[ \t]*(?::[^=\n]*)?=[ \t]*(['"])([^'"\\\n]*)\2[ \t\r]*$""")
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
-_GROUPS: Final = ("console_scripts", "gui_scripts")
+_GROUPS: Final = ("console_scripts", "gui_scripts")  # for which pip creates scripts
 # https://packaging.python.org/specifications/entry-points/: module, function, extras
 _FUNCTION: Final = re.compile(r"[\w.]+(?:\s*:\s*[\w.]+)?\s*(?:\[[^\]\n]*\])?")
 _PLACED: Final = re.compile(r"[^/]+\.data/(?:scripts|data/(?:bin|scripts))/([^/]+)", re.IGNORECASE)
-_PROGRAM: Final = re.compile(
-    r"(?!python|pip)\w[\w.-]*", re.IGNORECASE
-)  # the groups for which pip creates scripts
+_PROGRAM: Final = re.compile(r"(?!python|pip)\w[\w.-]*", re.IGNORECASE)
 
 # zipfile's errors for other files, and for unsupported compression or encryption; bz2 raises OSError.
 BROKEN: Final = (

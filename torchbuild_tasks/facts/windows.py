@@ -26,9 +26,9 @@ def look_at_windows(probe: Probe, root: str) -> Windows:
         sdks=look_for_sdks(probe),
         looked=looked,
         active=probe.variable("VCToolsVersion").strip("\\/ ") or None,
-        long_paths=long_paths(probe),
+        long_paths=_switch(probe, FILE_SYSTEM, "LongPathsEnabled"),
         git_long_paths=git_long_paths(probe, root),
-        developer_mode=developer_mode(probe),
+        developer_mode=_switch(probe, APP_MODEL, "AllowDevelopmentWithoutDevLicense"),
         shell=shell(probe),
     )
 
@@ -217,16 +217,6 @@ def windows_name(probe: Probe) -> str | None:
         name += f" {release}"
     update = f".{values['UBR']}" if values["UBR"] is not None else ""
     return f"{name} (build {number}{update})" if number else name
-
-
-def long_paths(probe: Probe) -> bool | None:
-    """Say whether programs that opt in may use paths above 260 characters."""
-    return _switch(probe, FILE_SYSTEM, "LongPathsEnabled")
-
-
-def developer_mode(probe: Probe) -> bool | None:
-    """Say whether ordinary users may make symbolic links."""
-    return _switch(probe, APP_MODEL, "AllowDevelopmentWithoutDevLicense")
 
 
 def _switch(probe: Probe, key: str, name: str) -> bool | None:

@@ -57,10 +57,8 @@ class Loader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The loader of one process: the settings of its search for libraries.
 
     Args:
-        system: whose rules.
         machine: what the process runs: x86_64, aarch64 ...
         roots: what `import torch` loads, in order; the first `shared` of them for all to see.
-        shared: how many.
         loaded: libraries that are in the process before that.
         preloaded: those of LD_PRELOAD.
         search_path: LD_LIBRARY_PATH; PATH on Windows, after torch has put its folders before it.

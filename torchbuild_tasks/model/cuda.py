@@ -25,9 +25,9 @@ def names_of(library: str) -> tuple[str, ...]:
     return tuple(text.format(library.upper()) for text in (*ROOTS, *INCLUDES, *FILES))
 
 
-def pci_address(text: object) -> str | None:
+def pci_address(text: str | None) -> str | None:
     """Return a PCI address as the kernel writes it: 0000:01:00.0 for 00000000:01:00.0 and 01:00.0."""
-    match = _PCI.fullmatch(text.strip()) if isinstance(text, str) else None
+    match = _PCI.fullmatch(text.strip()) if text else None
     if match is None:
         return None
     domain, bus, device, function = (int(part or "0", 16) for part in match.groups())

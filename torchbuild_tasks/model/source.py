@@ -72,7 +72,6 @@ class SourceReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The result of a `source` action.
 
     Args:
-        action: which.
         checkouts: those that it is about.
         mirrors: address and folder of each mirror in the store.
         unfinished: where a new checkout grows, or did when it was cut off.

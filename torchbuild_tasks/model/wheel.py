@@ -42,5 +42,4 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def file(self) -> str:
-        """Return the name of its file."""
         return self.path.replace("\\", "/").rpartition("/")[2]

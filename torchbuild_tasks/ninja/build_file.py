@@ -56,7 +56,6 @@ class BuildFile(msgspec.Struct, frozen=True, kw_only=True):
         return self.outputs_of(self.targets)
 
     def outputs_of(self, targets: Iterable[str]) -> frozenset[str]:
-        """Return all outputs for these targets."""
         needed = (self.edges[index] for index in self.find_needed_edges(targets))
         return frozenset(output for edge in needed for output in edge.outputs)
 

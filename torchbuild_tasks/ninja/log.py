@@ -43,7 +43,6 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """Return the duration."""
         return self.end - self.start
 
 

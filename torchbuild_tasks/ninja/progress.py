@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Literal
 
 import msgspec
@@ -85,15 +85,11 @@ class ProgressParser:
 
     def feed(self, line: str) -> Progress | None:
         """Read one line; pip's indentation does not matter."""
-        return self.feed_lines((line,))
+        return self._newest((line,))
 
     def feed_block(self, block: bytes) -> Progress | None:
         """Return the last progress of a block, if its last lines show one."""
         return self._newest(_backwards(block))
-
-    def feed_lines(self, lines: Sequence[str]) -> Progress | None:
-        """Return the last progress of many lines."""
-        return self._newest(reversed(lines))
 
     def _newest(self, backwards: Iterable[str]) -> Progress | None:
         text = ""
@@ -129,7 +125,9 @@ def _read(line: str) -> Progress | None:
     reader = _READERS.get(text[:1])
     if reader is not None:
         return reader(text)
-    return _msbuild_file(text) if line.startswith("  ") and text.endswith(_SOURCES) else None
+    # MSBuild prints each file that it compiles as an indented name.
+    bare = line.startswith("  ") and text.endswith(_SOURCES) and " " not in text and "/" not in text
+    return Progress(phase="compile", what=text) if bare else None
 
 
 def eta(elapsed: float, done: int, total: int) -> float | None:
@@ -194,12 +192,6 @@ def _phase(text: str) -> Progress | None:
 def _project(text: str) -> Progress | None:
     match = _MSBUILD_PROJECT.match(text)
     return Progress(phase="compile", what=match[1]) if match else _phase(text)
-
-
-def _msbuild_file(text: str) -> Progress | None:
-    """Return the file that MSBuild compiles, which it prints as an indented name."""
-    bare = " " not in text and "/" not in text
-    return Progress(phase="compile", what=text) if bare else None
 
 
 # By the first character, so that irrelevant lines cost little.

@@ -66,7 +66,6 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def simulate(jobs: Sequence[Job], machine: Machine) -> Schedule:
-    """Return the schedule of all jobs."""
     run = _Run(jobs, machine)
     run.play()
     return Schedule(

@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from torchbuild_tasks.catalog import StepCostRow
+from torchbuild_tasks.catalog.rows import StepCostRow
 from torchbuild_tasks.model.history import History
 from torchbuild_tasks.ninja.log import Step, kind_of
 from torchbuild_tasks.ninja.progress import EARLY, short_path

@@ -66,7 +66,6 @@ def wall_seconds(steps: Sequence[Step]) -> float:
 
 
 def slowest(steps: Sequence[Step], count: int) -> list[Step]:
-    """Return the steps that took longest."""
     return heapq.nlargest(count, steps, key=lambda step: (step.seconds, step.output))
 
 
@@ -100,10 +99,8 @@ def critical_path(steps: Sequence[Step], graph: BuildFile | None) -> Chain:
     With the graph it is the longest one through it. Without, it goes back from the last end: to the
     step that ended last before this one started, which may only have left it a free core.
     """
-    if graph is not None:
-        chain = _by_graph(steps, graph)
-        if chain:
-            return Chain(chain, "graph")
+    if graph is not None and (chain := _by_graph(steps, graph)):
+        return Chain(chain, "graph")
     return Chain(tuple(_by_times(steps)), "times")
 
 
@@ -140,7 +137,6 @@ def trace_events(
     """Return the build as Chrome's trace: complete events in microseconds, a thread for each lane.
 
     Args:
-        drawn: the steps in their lanes.
         title: what the process is called.
         stages: the tool's own stages with their seconds, one after the other, as a second process.
     """

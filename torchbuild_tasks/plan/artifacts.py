@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from torchbuild_tasks.catalog import HelperRow, PartRow
+from torchbuild_tasks.catalog.cuda import PartRow
+from torchbuild_tasks.catalog.rows import HelperRow
 from torchbuild_tasks.model import Artifact
 from torchbuild_tasks.plan.question import Question
 

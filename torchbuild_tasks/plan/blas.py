@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from torchbuild_tasks.catalog import BlasRow
 from torchbuild_tasks.catalog.match import applies
+from torchbuild_tasks.catalog.rows import BlasRow
 from torchbuild_tasks.features.helpers.choose import Helpers
 from torchbuild_tasks.model import Choice, Finding, Library
 from torchbuild_tasks.plan.environment import ChosenPython

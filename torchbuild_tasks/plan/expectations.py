@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from torchbuild_tasks.catalog import CheckRow
+from torchbuild_tasks.catalog.rows import CheckRow
 from torchbuild_tasks.model import Environment, Expectation
 from torchbuild_tasks.plan.cuda.values import Arch
 from torchbuild_tasks.plan.decisions import Decisions

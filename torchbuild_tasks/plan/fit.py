@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import GIB, CharacterRow
+from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.catalog.match import admits, applies, preset_rows, series, torch_row
+from torchbuild_tasks.catalog.rows import CharacterRow
 from torchbuild_tasks.model import Finding, Need
 from torchbuild_tasks.model.facts import NOT_CHECKED_OUT, SHUT
 from torchbuild_tasks.plan.decisions import Decisions

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import FrontEndRow
 from torchbuild_tasks.catalog.match import applies, configure_row, variable_row
+from torchbuild_tasks.catalog.rows import FrontEndRow
 from torchbuild_tasks.model import Choice, Command, Finding, Freshness, Python, Way
 from torchbuild_tasks.plan.freshness import as_configured, is_same
 from torchbuild_tasks.plan.machine_tools import MAKE_PROGRAM

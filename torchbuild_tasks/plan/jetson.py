@@ -12,8 +12,10 @@ from typing import Final
 
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import GIB, BoardRow, JetpackRow, TorchRow
+from torchbuild_tasks.catalog import GIB
+from torchbuild_tasks.catalog.cuda import BoardRow, JetpackRow
 from torchbuild_tasks.catalog.match import admits, series
+from torchbuild_tasks.catalog.rows import TorchRow
 from torchbuild_tasks.model import Choice, Finding, Tegra
 from torchbuild_tasks.plan.cuda.values import ChosenToolkit
 from torchbuild_tasks.plan.jobs import usable_memory

@@ -8,8 +8,9 @@ from __future__ import annotations
 import msgspec
 from packaging.requirements import Requirement
 
-from torchbuild_tasks.catalog import GIB, JobserverRow
+from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.catalog.match import admits, applies, memory_row
+from torchbuild_tasks.catalog.rows import JobserverRow
 from torchbuild_tasks.features.cache.choose import LAUNCHERS, ChosenCache
 from torchbuild_tasks.model import Choice, Jobserver, Source, Tool
 from torchbuild_tasks.plan.environment import ChosenPython

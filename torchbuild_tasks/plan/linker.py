@@ -12,8 +12,9 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.catalog import Catalog, LinkerRow
+from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import admits
+from torchbuild_tasks.catalog.rows import LinkerRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Finding, LinkerPlan, LinkTrial, Need, Source, Status
 from torchbuild_tasks.plan.compiler import Compilers

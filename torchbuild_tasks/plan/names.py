@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from torchbuild_tasks.catalog import VariableRow
 from torchbuild_tasks.catalog.match import admits, applies, covers, parse_version, variable_row
+from torchbuild_tasks.catalog.rows import VariableRow
 from torchbuild_tasks.model import Choice, Finding, Status, Switch
 from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.plan.question import Question

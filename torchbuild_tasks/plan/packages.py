@@ -6,8 +6,9 @@ import shlex
 from collections.abc import Sequence
 from typing import Final
 
-from torchbuild_tasks.catalog import Catalog, InstallerRow, PackageRow
+from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import admits
+from torchbuild_tasks.catalog.rows import InstallerRow, PackageRow
 from torchbuild_tasks.model import Facts
 
 # The oldest GCC of conda-forge's gxx_linux-*: UNCONFIRMED.

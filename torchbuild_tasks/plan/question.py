@@ -13,8 +13,9 @@ from typing import Any, Final
 import msgspec
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import Catalog, TorchRow
+from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog import match as rows
+from torchbuild_tasks.catalog.rows import TorchRow
 from torchbuild_tasks.model import Choice, Cuda, Era, Facts, Source
 from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.plan.settings import Settings, split_assignment

@@ -14,8 +14,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from torchbuild_tasks.catalog import FailureRow, HelperRow
+from torchbuild_tasks.catalog.diagnosis import FailureRow
 from torchbuild_tasks.catalog.match import parse_requirement
+from torchbuild_tasks.catalog.rows import HelperRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.options import BuildRequest, choices_of, flag_name
 from torchbuild_tasks.text.words import did_you_mean

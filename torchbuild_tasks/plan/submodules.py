@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import Catalog, PinRow, SubmoduleRow
+from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import admits, applies, parse_version, torch_row
+from torchbuild_tasks.catalog.source import PinRow, SubmoduleRow
 from torchbuild_tasks.model import Finding, Tree
 from torchbuild_tasks.model.source import Lacking
 from torchbuild_tasks.plan.packages import how_to_install

@@ -12,8 +12,8 @@ from typing import Literal
 import msgspec
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import MsvcRow
 from torchbuild_tasks.catalog.match import admits, applies, parse_version, series
+from torchbuild_tasks.catalog.rows import MsvcRow
 from torchbuild_tasks.model import Choice, EnvOp, Finding, Source, Toolset, VisualStudio
 from torchbuild_tasks.plan.cuda.values import ADVISED, NO_LIMITS, OR_ADVISED, HostLimits
 from torchbuild_tasks.plan.environment import target_machine

@@ -13,8 +13,9 @@ from typing import Final, Literal
 import msgspec
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import Catalog, TorchRow
+from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import parse_version, torch_row
+from torchbuild_tasks.catalog.rows import TorchRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Finding, Source, Status
 from torchbuild_tasks.plan.question import Question

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from torchbuild_tasks.catalog import Catalog, ReaderRow
+from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import applies, preset_rows, variable_row
+from torchbuild_tasks.catalog.rows import ReaderRow
 from torchbuild_tasks.model import Choice, EnvOp, Finding, Status
 from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.plan.names import (

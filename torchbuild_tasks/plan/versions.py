@@ -10,8 +10,10 @@ from collections.abc import Iterable
 import msgspec
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import Catalog, CompanionReleaseRow, TorchRow
+from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import admits
+from torchbuild_tasks.catalog.rows import TorchRow
+from torchbuild_tasks.catalog.source import CompanionReleaseRow
 from torchbuild_tasks.features.companions.choose import newest_release
 from torchbuild_tasks.model import Facts, Status
 from torchbuild_tasks.options import BuildRequest

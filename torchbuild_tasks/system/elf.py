@@ -124,21 +124,13 @@ def _read(elf: ELFFile, real: str, machine: str) -> Image:
         rpath=_folders(next((tag.rpath for tag in tags if tag.entry.d_tag == "DT_RPATH"), "")),
         runpath=_folders(next((tag.runpath for tag in tags if tag.entry.d_tag == "DT_RUNPATH"), "")),
         no_defaults=bool(flags & _NO_DEFAULTS),
-        versions=_read_defined(elf),
+        versions=frozenset(_read_defined_versions(elf).values()),
         wants=_read_wanted(elf),
     )
 
 
 def _folders(text: str) -> tuple[str, ...]:
     return tuple(folder for folder in text.split(":") if folder)
-
-
-def _read_defined(elf: ELFFile) -> frozenset[str]:
-    return frozenset(
-        next(names).name
-        for section in sections(elf, "SHT_GNU_verdef")
-        for _, names in section.iter_versions()
-    )
 
 
 def _read_wanted(elf: ELFFile) -> dict[str, tuple[str, ...]]:

@@ -78,8 +78,6 @@ def write_atomic(path: Path, data: bytes, *, error: type[TorchbuildError], priva
     """Write `path` atomically: a reader sees the old or the new content.
 
     Args:
-        path, data: the file and all of its content.
-        error: raised when it cannot be written.
         private: for this user's eyes only, from the first byte on.
 
     Raises:

@@ -31,23 +31,17 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     etag: str = ""
 
 
-class Marker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Marker(Origin, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The content of the marker file.
 
     `files` gives the size in bytes of each file, `hashes` its sha256 as it was unpacked (none before
-    0.2), `links` what each link says; all by path with `/`. `final` and `etag` are as in `Origin`. While
-    `finished` is None the folder is being unpacked. `engine` unpacked it.
+    0.2), `links` what each link says; all by path with `/`. While `finished` is None the folder is being
+    unpacked. `engine` unpacked it.
     """
 
     schema: int = MARKER_SCHEMA
-    id: str
-    sha256: str
-    url: str
-    size: int
     engine: str = ""
     finished: str | None = None
-    final: str = ""
-    etag: str = ""
     hashes: Mapping[str, str] = msgspec.field(default_factory=dict)
     files: Mapping[str, int] = msgspec.field(default_factory=dict)
     links: Mapping[str, str] = msgspec.field(default_factory=dict)

@@ -26,7 +26,6 @@ class _File(pefile.PE):  # type: ignore[misc]  # without types
     """A DLL that is closed without pefile's full garbage collection (up to 40 ms)."""
 
     def close(self) -> None:
-        """Close the file."""
         if data := self.__dict__.pop("__data__", None):
             data.close()
 
@@ -72,9 +71,7 @@ def _symbols(entries: Iterable[Any]) -> Iterator[Symbol]:
     """Yield the functions imported by name; ordinals cannot be resolved to names."""
     for entry in entries:
         for function in entry.imports:
-            if (
-                function.name and len(function.name) < pefile.MAX_IMPORT_NAME_LENGTH
-            ):  # pefile truncates longer ones
+            if function.name and len(function.name) < pefile.MAX_IMPORT_NAME_LENGTH:  # it cuts longer ones
                 yield Symbol(_text(function.name), "", _text(entry.dll))
 
 
@@ -136,7 +133,8 @@ def _exports(file: BinaryIO) -> Iterator[Export]:
     for hint, (pointer, ordinal) in enumerate(zip(pointers, ordinals, strict=True)):
         address = addresses[ordinal]
         code = any(s.executable and s.address <= address < s.address + s.size for s in sections)
-        yield Export(_export_name(file, _offset(pointer, sections)), hint, code)
+        name = _at(file, _offset(pointer, sections), 4096).split(b"\0", 1)[0].decode("ascii")
+        yield Export(name, hint, code)
 
 
 def _headers(file: BinaryIO) -> tuple[int, list[_Section]]:
@@ -164,7 +162,3 @@ def _offset(address: int, sections: list[_Section]) -> int:
 def _at(file: BinaryIO, offset: int, size: int) -> bytes:
     file.seek(offset)
     return file.read(size)
-
-
-def _export_name(file: BinaryIO, offset: int) -> str:
-    return _at(file, offset, 4096).split(b"\0", 1)[0].decode("ascii")

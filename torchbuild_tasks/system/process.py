@@ -69,17 +69,14 @@ class Captured(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """Return its stdout."""
         return self.stdout.decode(errors="replace")
 
     @property
     def output(self) -> str:
-        """Return its stdout, then its stderr."""
         return (self.stdout + self.stderr).decode(errors="replace")
 
     @property
     def error_text(self) -> str:
-        """Return its stderr, stripped."""
         return self.stderr.decode(errors="replace").strip()
 
     @property
@@ -122,8 +119,7 @@ def capture(
     Args:
         argv: the program and its arguments; no shell. On Windows it may be one string, the
             command line, because cmd.exe has quoting of its own.
-        env: its environment; default: ours.
-        cwd: its working folder; default: ours.
+        env, cwd: its environment and working folder; default: ours.
         stdin: a file for its input; default: empty.
         timeout: seconds after which its tree is ended; the output until then is returned.
         limit: bytes of one stream after which its tree is ended.
@@ -147,20 +143,13 @@ def capture(
             pipes = at_last.enter_context(Reader(process.stdout, process.stderr))
             output = _Output(process, pipes, limit)
             if output.read_until(math.inf if timeout is None else time.monotonic() + timeout):
-                return Captured(rc=process.returncode, stdout=output.stdout, stderr=output.stderr)
+                return output.captured(process.returncode)
             flooded = output.flooded
             end_tree(process.pid, grace, job=process.job)
             process.poll()
-            output.read_until(
-                time.monotonic() + IDLE
-            )  # not longer: a process outside of the tree may hold a pipe
-            return Captured(
-                rc=TIMED_OUT,
-                stdout=output.stdout,
-                stderr=output.stderr,
-                timed_out=not flooded,
-                flooded=flooded,
-            )
+            # Not longer: a process outside of the tree may hold a pipe.
+            output.read_until(time.monotonic() + IDLE)
+            return output.captured(TIMED_OUT, timed_out=not flooded, flooded=flooded)
     except _CannotStart as error:
         return Captured(rc=CANNOT_START, stderr=str(error).encode(), started=False)
 
@@ -389,13 +378,8 @@ class _Output:
         self._limit = limit
         self._streams = (bytearray(), bytearray())
 
-    @property
-    def stdout(self) -> bytes:
-        return bytes(self._streams[0])
-
-    @property
-    def stderr(self) -> bytes:
-        return bytes(self._streams[1])
+    def captured(self, rc: int, **how: bool) -> Captured:
+        return Captured(rc=rc, stdout=bytes(self._streams[0]), stderr=bytes(self._streams[1]), **how)
 
     @property
     def flooded(self) -> bool:
@@ -460,7 +444,6 @@ class Threaded:
 
     @property
     def open(self) -> bool:
-        """Say whether any pipe is open."""
         return self._left > 0
 
     def read(self, seconds: float) -> Chunk | None:
@@ -502,7 +485,6 @@ if sys.platform != "win32":
 
         @property
         def open(self) -> bool:
-            """Say whether any pipe is open."""
             return bool(self._numbers)
 
         def read(self, seconds: float) -> Chunk | None:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from torchbuild_tasks.system.windows_job import Job
 
 _KILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)  # SIGTERM is what kills on Windows
-
-
 GRACE: Final = 3.0  # seconds
 
 
@@ -125,10 +123,8 @@ def _is_child(child: psutil.Process, parent: psutil.Process) -> bool:
 
 
 def _session(pid: int) -> int:
-    """Return the session id of a process, which is not reused while a member lives."""
-    if sys.platform == "win32":
-        return -1
-    try:
-        return os.getsid(pid)
-    except OSError:
-        return -1
+    """Return the session id of a process, which is not reused while a member lives; -1 for none."""
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):
+            return os.getsid(pid)
+    return -1

@@ -28,7 +28,6 @@ def read_bytes(path: Path, *, most: int = MOST) -> bytes:
     """Return the content of a regular file.
 
     Args:
-        path: the file, or a link to it.
         most: bytes; nothing of a longer file is returned.
 
     Raises:

@@ -118,7 +118,6 @@ def unfinished_folder(
 
     Args:
         path, doing: as for `temporary_name`.
-        error: raised when it cannot be made.
         private: for this user alone.
     """
     folder = temporary_name(path, doing)

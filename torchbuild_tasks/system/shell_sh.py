@@ -50,7 +50,6 @@ def _is_shells_own(name: str) -> bool:
 
 
 def text(output: bytes) -> str:
-    """Return the shell's output as text."""
     return output.decode(errors="replace")
 
 

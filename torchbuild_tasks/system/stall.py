@@ -11,16 +11,12 @@ import os
 import time
 from typing import Final
 
-import msgspec
-
 from torchbuild_tasks.errors import UsageError
 
 # pip waits 15 s for a response, six times: its own message is more precise than ours.
 PATIENCE: Final = 180.0  # seconds
 _LEAST: Final = 1024.0  # bytes a second, as for our own downloads
-_SHARE: Final = (
-    0.01  # share of a processor: unpacking, resolving and compiling use far more, a trickle far less
-)
+_SHARE: Final = 0.01  # of a processor: unpacking, resolving and compiling use far more, a trickle far less
 
 
 def patience(usual: float) -> float:
@@ -40,20 +36,13 @@ class Stalled(Exception):
     """A program made no progress for too long; the message says how long."""
 
 
-class _Work(msgspec.Struct, frozen=True, kw_only=True):
-    """The work of a program and its descendants: CPU seconds, and bytes read and written."""
-
-    seconds: float
-    bytes: int
-
-
 class Pace:
     """Measures one program's progress; pass `look` as `on_idle` to `process.stream`."""
 
     def __init__(self, usual: float = PATIENCE) -> None:
         self._seconds = patience(usual)
         self._since = time.monotonic()
-        self._before: _Work | None = None
+        self._before: tuple[float, int] | None = None
 
     def look(self, pid: int) -> None:
         """Compare the work since the last look of this kind; raises Stalled."""
@@ -68,16 +57,19 @@ class Pace:
         if before is None or work is None:
             return
         # The figures drop when a child ends: that is progress, too.
-        computed = abs(work.seconds - before.seconds)
-        moved = abs(work.bytes - before.bytes)
+        computed = abs(work[0] - before[0])
+        moved = abs(work[1] - before[1])
         if computed < _SHARE * took and moved < _LEAST * took:
             raise Stalled(
                 f"it moved {moved} bytes in {took:.0f} s, less than {_LEAST:.0f} a second, and was ended"
             )
 
 
-def _work(pid: int) -> _Work | None:
-    """Return the work so far; None if the system does not report it."""
+def _work(pid: int) -> tuple[float, int] | None:
+    """Return the CPU seconds of a program and its descendants, and the bytes that they read and wrote.
+
+    None if the system does not report it.
+    """
     import psutil
 
     seconds = 0.0
@@ -95,4 +87,4 @@ def _work(pid: int) -> _Work | None:
     except (psutil.Error, OSError):
         return None
     # Every program has read something; wine counts nothing, so a zero means unknown.
-    return _Work(seconds=seconds, bytes=count) if count else None
+    return (seconds, count) if count else None

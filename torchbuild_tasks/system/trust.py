@@ -124,12 +124,8 @@ def refuse_foreign(folder: Path, *below: Path) -> None:
 
 
 def entry_path(state: Path, kind: Kind, place: str) -> Path:
-    """Return the file of an entry."""
-    return (
-        state
-        / kind
-        / f"{hashlib.sha256(_key(place).encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.json"
-    )
+    digest = hashlib.sha256(_key(place).encode("utf-8", "surrogateescape")).hexdigest()
+    return state / kind / f"{digest[:32]}.json"
 
 
 def _key(place: str) -> str:

@@ -88,7 +88,6 @@ class Job:
         return pids
 
     def members(self) -> tuple[int, ...]:
-        """Return the pids of all processes in the job."""
         if self._handle is None:
             return ()
         listed = _Pids()

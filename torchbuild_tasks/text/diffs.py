@@ -32,11 +32,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sections(diff: str) -> tuple[Section, ...]:
-    """Return the sections of a unified diff."""
-    return tuple(_sections(diff))
-
-
-def _sections(diff: str) -> Iterator[Section]:
+    found = []
     lines = re.findall(r"[^\n]*\n|[^\n]+", diff)
     start = 0
     while start < len(lines) - 1:
@@ -47,12 +43,10 @@ def _sections(diff: str) -> Iterator[Section]:
         while end < len(lines) and (hunk := _HUNK.match(lines[end])):
             end = _after(lines, end + 1, int(hunk[1] or 1), int(hunk[2] or 1))
         old, new = (_name(line) for line in lines[start : start + 2])
-        yield Section(
-            path=old if new == _NOWHERE else new,
-            text="".join(lines[start:end]),
-            creates=old == _NOWHERE,
-        )
+        path = old if new == _NOWHERE else new
+        found.append(Section(path=path, text="".join(lines[start:end]), creates=old == _NOWHERE))
         start = end
+    return tuple(found)
 
 
 def _after(lines: list[str], at: int, old: int, new: int) -> int:

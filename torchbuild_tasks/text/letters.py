@@ -34,32 +34,20 @@ def say_odd_letters(text: str) -> str:
 
     A dash counts where an option would begin with it; inside a word it may be of a name.
     """
-    at = next(
-        (
-            place
-            for place, letter in enumerate(text)
-            if letter in QUOTES + BLANKS
-            or (letter in DASHES and not text[:place].strip("-" + DASHES)[-1:].strip(" =,;'\""))
-        ),
-        None,
-    )
-    if at is None:
+    for at, letter in enumerate(text):
+        if letter in DASHES and text[:at].strip("-" + DASHES)[-1:].strip(" =,;'\""):
+            continue
+        if letter in QUOTES + BLANKS + DASHES:
+            break
+    else:
         return ""
-    letter = text[at]
-    kind = (
-        "no hyphen" if letter in DASHES else "no quote of a shell" if letter in QUOTES else "no usual blank"
-    )
-    name = unicodedata.name(letter, "a character").casefold()
-    return (
-        f"it has a character that is {kind} (U+{ord(letter):04X}, {name}), as web pages and printed texts do"
-    )
+    no = "hyphen" if letter in DASHES else "quote of a shell" if letter in QUOTES else "usual blank"
+    code = f"U+{ord(letter):04X}, {unicodedata.name(letter, 'a character').casefold()}"
+    return f"it has a character that is no {no} ({code}), as web pages and printed texts do"
 
 
 def plain_value(text: str) -> str:
     """Return the words of a value as they are typed, each with a hyphen where it began with a dash."""
     words = _translate(text).split(" ")
-    return " ".join(_one_dash(word) if word[:1] in DASHES else word for word in words if word).strip("'\"")
-
-
-def _one_dash(word: str) -> str:
-    return "-" + word.lstrip("-" + DASHES)
+    plain = (f"-{word.lstrip('-' + DASHES)}" if word[:1] in DASHES else word for word in words if word)
+    return " ".join(plain).strip("'\"")

@@ -9,7 +9,6 @@ def plain_path(path: str) -> str:
 
 
 def file_name(path: str) -> str:
-    """Return the last part of a path."""
     return path.replace("\\", "/").rpartition("/")[2]
 
 

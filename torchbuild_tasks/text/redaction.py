@@ -142,8 +142,7 @@ def _matches_position(wanted: Iterable[str], where: str, words: tuple[str, ...])
         ends = tuple(wanted)
         return any(word.endswith(ends) and word not in _WHOLE_WORDS for word in words)
     if where == "first of key":
-        strong = _strong(words)
-        return words[0] in wanted and not strong
+        return words[0] in wanted and not _strong(words)
     if where == "behind key":
         return len(words) > 1 and words[-1] in wanted and not _strong(words[:-2])
     if where == "last":
@@ -204,7 +203,6 @@ class Redactor:
         self._literal = _literals(self._values)
 
     def text(self, text: str) -> str:
-        """Return the redacted text."""
         if self._literal:
             text = self._replace("known-value", self._literal, MASK, text)
         for rule in rules():

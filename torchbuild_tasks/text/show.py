@@ -15,6 +15,7 @@ from torchbuild_tasks.model import (
     CacheReport,
     Choice,
     Command,
+    Cpu,
     Cuda,
     Driver,
     Facts,
@@ -106,7 +107,12 @@ def plan_text(plan: BuildPlan, *, verbose: bool = False) -> str:
         f"\n{styled('strong', 'Env files')}\n",
         *(f"  {env_file.path}\n" for env_file in plan.env_files),
         f"\n{styled('strong', 'Verification')}\n",
-        columns([(e.check, _say_expected(e.key, e.wanted), e.skip or e.because) for e in plan.expectations]),
+        columns(
+            [
+                (e.check, f"{e.key} = {e.wanted}" if e.key else "passes", e.skip or e.because)
+                for e in plan.expectations
+            ]
+        ),
     ]
     if verbose:
         parts += (
@@ -140,10 +146,6 @@ def _group(group: Sequence[Choice], before: Mapping[str, str]) -> Iterator[str]:
         line += f"{choice.because} (was {before[choice.name]})" if changed else choice.because
         style: Style | None = "changed" if changed else "dim" if choice.source == "default" else None
         yield (styled(style, line) if style else line) + "\n"
-
-
-def _say_expected(key: str, wanted: str) -> str:
-    return f"{key} = {wanted}" if key else "passes"
 
 
 def commands(plan: BuildPlan) -> Iterable[Command]:
@@ -193,17 +195,12 @@ def doctor_text(plan: BuildPlan, facts: Facts, *, verbose: bool = False) -> str:
 def facts_text(facts: Facts, *, verbose: bool = False) -> str:
     """Return the facts as a page; with `verbose` also the places searched for missing tools."""
     host = facts.host
-    cpu = facts.cpu
     tree = facts.tree
     disk = facts.disk
+    kernel = host.kernel and f"kernel {host.kernel}"
     rows = [
-        (
-            "system",
-            ", ".join(
-                filter(None, (host.distribution or host.os, host.arch, _kernel(host.kernel), host.libc))
-            ),
-        ),
-        ("cores", _cores(cpu.cores, cpu.affinity, cpu.quota, cpu.quota_via)),
+        ("system", ", ".join(filter(None, (host.distribution or host.os, host.arch, kernel, host.libc)))),
+        ("cores", _cores(facts.cpu)),
         ("memory", _memory(facts)),
         ("disk", f"{_gib(disk.free)} free of {_gib(disk.total)} on {disk.mount or disk.path}"),
     ]
@@ -241,18 +238,14 @@ def _switch(on: bool | None) -> str:
     return "unknown" if on is None else "on" if on else "off"
 
 
-def _kernel(kernel: str | None) -> str | None:
-    return kernel and f"kernel {kernel}"
-
-
 def _gib(size: int | None) -> str:
     return "unknown" if size is None else f"{size / GIB:.1f} GiB"
 
 
-def _cores(cores: int, affinity: int | None, quota: float | None, via: str | None) -> str:
-    limits = [f"{affinity} by affinity"] if affinity is not None and affinity != cores else []
-    limits += [f"{quota:g} by cgroup quota ({via})"] if quota is not None else []
-    return f"{cores}" + (f" ({', '.join(limits)})" if limits else "")
+def _cores(cpu: Cpu) -> str:
+    limits = [f"{cpu.affinity} by affinity"] if cpu.affinity not in (None, cpu.cores) else []
+    limits += [f"{cpu.quota:g} by cgroup quota ({cpu.quota_via})"] if cpu.quota is not None else []
+    return f"{cpu.cores}" + (f" ({', '.join(limits)})" if limits else "")
 
 
 def _memory(facts: Facts) -> str:
@@ -367,11 +360,12 @@ def built_text(
     compiled = plan.way.name != "from-wheel"
     parts = ", ".join((device, values.get("build type", ""), plan.mode) if compiled else ("from a wheel",))
     what = f"{target} of torch" if target else "torch"
+    stages = sorted(built.stages, key=lambda each: -each.seconds)
     rows = [
         ("in", plan.build_dir if target else plan.source),
         ("wheel", built.wheel),
         ("with", ", ".join(f"{each.name} {each.version}".rstrip() for each in plan.companions)),
-        ("time", ", ".join(_long_stages(built))),
+        ("time", ", ".join(f"{each.stage} {took(each.seconds)}" for each in stages if each.seconds >= 1)),
         *(("cache", _hits(report)) for report in built.caches if report.hits or report.misses),
         ("log", built.log),
         ("report", "torchbuild report" if built.log else ""),
@@ -380,14 +374,9 @@ def built_text(
     version = (verified.torch.get("version") if verified else "") or values.get("torch", "")
     head = styled("good", f"Built {what}") + f" {version} ({parts}) in {took(seconds)}\n"
     # A command on a line of its own is wrapped so that it can be copied.
-    use = "" if target else f"  use it\n  $ {_use(plan.environment.python, windows)}\n"
+    argv = (plan.environment.python, "-c", "import torch; print(torch.__version__)")
+    use = "" if target else f"  use it\n  $ {shell_line(argv, windows=windows)}\n"
     return text + head + columns([row for row in rows if row[1]]) + use
-
-
-def _long_stages(built: Built) -> Iterator[str]:
-    """Yield the stages of a second or more, the longest first."""
-    longest = sorted(built.stages, key=lambda stage: -stage.seconds)
-    return (f"{stage.stage} {took(stage.seconds)}" for stage in longest if stage.seconds >= 1)
 
 
 def took(seconds: float) -> str:
@@ -403,11 +392,6 @@ def _hits(report: CacheReport) -> str:
     hits = sum(report.hits.values())
     misses = sum(report.misses.values())
     return f"{report.tool}: {hits} of {hits + misses} compiles found ({hits / (hits + misses):.0%})"
-
-
-def _use(python: str, windows: bool) -> str:
-    """Return the command that runs the built torch."""
-    return shell_line((python, "-c", "import torch; print(torch.__version__)"), windows=windows)
 
 
 def removal_text(removal: Removal) -> str:

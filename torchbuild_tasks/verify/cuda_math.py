@@ -175,32 +175,11 @@ def prefer_each_library(torch: Any) -> Iterator[str]:
 
 
 def solve(torch: Any) -> str:
-    def matrix(*sizes: int) -> Any:
-        return torch.tensor(numbers(*sizes), dtype=torch.float64)
-
-    square = matrix(6, 6)
-    tall = matrix(7, 5)
-    right = matrix(6, 2)
-    a = square.to(DEVICE)
-    t = tall.to(DEVICE)
-
-    def multiply_svd() -> Any:
-        u, s, vh = torch.linalg.svd(t, full_matrices=False)
-        return (u * s) @ vh
-
-    def multiply_eigh() -> Any:
-        w, v = torch.linalg.eigh(t.t() @ t)
-        return (v * w) @ v.t()
-
     details = []
-    for name, compute, wanted, allowed in (
-        ("solve", lambda: a @ torch.linalg.solve(a, right.to(DEVICE)), right, 1e-10),
-        ("svd", multiply_svd, tall, 1e-12),
-        ("eigh", multiply_eigh, tall.t() @ tall, 1e-12),
-    ):
+    for name, compute, wanted, allowed in shared.linalg_products(torch, DEVICE):
         got = run_unless_replaced(compute)
         text = f"{name} is left to the other library" if got is None else ""
-        details.append(text or compare(name, got, wanted.tolist(), allowed))
+        details.append(text or compare(name, got, wanted, allowed))
     return "; ".join(details)
 
 

@@ -170,12 +170,12 @@ def driver_version() -> str:
 def runtime_version(cuda: str) -> str:
     """Return the release of the loaded libcudart: "13.0"; empty if torch links it statically."""
     major, _, minor = cuda.partition(".")
-    windows = "cudart64_{}.dll"
-    linux = "libcudart.so.{}"
-    ends = (major, f"{major}{minor}", f"{major}0") if sys.platform == "win32" else (major, cuda, f"{major}.0")
-    for end in ends:
+    if sys.platform == "win32":
+        names = [f"cudart64_{end}.dll" for end in (major, f"{major}{minor}", f"{major}0")]
+    else:
+        names = [f"libcudart.so.{end}" for end in (major, cuda, f"{major}.0")]
+    for name in names:
         with contextlib.suppress(OSError, AttributeError):
-            name = (windows if sys.platform == "win32" else linux).format(end)
             return _ask_version(loaded_library(name).cudaRuntimeGetVersion)
     return ""
 

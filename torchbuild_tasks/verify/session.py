@@ -73,7 +73,10 @@ def verify(
     seen, exit_detail = observe(ask, [name for name in CHECKS if name in requested], timeout)
     # An interpreter that timed out would not list its libraries either.
     if seen["import"].outcome == "failed" and time.monotonic() - start < timeout:
-        seen["import"] = _explain_import(seen["import"], python, env)
+        from torchbuild_tasks.features.closure.act import reason
+
+        # The library that cannot be loaded goes before Python's message, which may name another.
+        seen["import"] = replace(seen["import"], detail=reason(python, env, seen["import"].detail))
     for name, look in (("libraries", _trace), ("rpath", _read_rpaths)):
         wanted = next((each.wanted for each in expected if each.check == name), "")
         if name in seen and seen[name].outcome == "passed":
@@ -82,13 +85,6 @@ def verify(
     if exit_detail:
         rows += (CheckResult(check="exit", outcome="failed", detail=exit_detail),)
     return VerifyReport(python=python, checks=rows, torch=_torch_values(seen))
-
-
-def _explain_import(imported: Seen, python: str, env: Mapping[str, str]) -> Seen:
-    """Put the library that cannot be loaded before Python's message, which may name another."""
-    from torchbuild_tasks.features.closure.act import reason
-
-    return replace(imported, detail=reason(python, env, imported.detail))
 
 
 def _trace(answer: Seen, places: Sequence[str]) -> Seen:

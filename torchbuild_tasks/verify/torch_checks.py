@@ -111,9 +111,8 @@ def check_matmul(torch: Any) -> Answer:
         compare(f"{name} @", a @ b, wanted, allowed)
         if hasattr(a, "stride"):  # the same numbers, not contiguous
             a = torch.tensor(transpose(left), dtype=dtype).t()
-            b = torch.tensor([[x for value in row for x in (value, 7.0)] for row in right], dtype=dtype)[
-                :, ::2
-            ]
+            spread = [[x for value in row for x in (value, 7.0)] for row in right]
+            b = torch.tensor(spread, dtype=dtype)[:, ::2]
             compare(f"{name} with strides", torch.matmul(a, b), wanted, allowed)
     return "; ".join(details), {}
 
@@ -156,18 +155,35 @@ def check_autograd(torch: Any) -> Answer:
 
 
 def check_linalg(torch: Any) -> Answer:
+    products = linalg_products(torch, "cpu")
+    return "; ".join(compare(name, run(), wanted, allowed) for name, run, wanted, allowed in products), {}
+
+
+def linalg_products(torch: Any, device: str) -> list[tuple[str, Any, Any, float]]:
+    """Return functions that multiply a result of torch.linalg again, each with what comes out of it."""
+
     def matrix(*sizes: int) -> Any:
         return torch.tensor(numbers(*sizes), dtype=torch.float64)
 
-    square = matrix(6, 6)
+    square = matrix(6, 6).to(device)
     tall = matrix(7, 5)
     right = matrix(6, 2)
-    details = compare("solve", square @ torch.linalg.solve(square, right), right.tolist(), 1e-10)
-    u, s, vh = torch.linalg.svd(tall, full_matrices=False)
-    details += "; " + compare("svd", (u * s) @ vh, tall.tolist(), 1e-12)
     even = tall.t() @ tall
-    w, v = torch.linalg.eigh(even)
-    return details + "; " + compare("eigh", (v * w) @ v.t(), even.tolist(), 1e-12), {}
+    t = tall.to(device)
+
+    def multiply_svd() -> Any:
+        u, s, vh = torch.linalg.svd(t, full_matrices=False)
+        return (u * s) @ vh
+
+    def multiply_eigh() -> Any:
+        w, v = torch.linalg.eigh(t.t() @ t)
+        return (v * w) @ v.t()
+
+    return [
+        ("solve", lambda: square @ torch.linalg.solve(square, right.to(device)), right.tolist(), 1e-10),
+        ("svd", multiply_svd, tall.tolist(), 1e-12),
+        ("eigh", multiply_eigh, even.tolist(), 1e-12),
+    ]
 
 
 def check_conv(torch: Any) -> Answer:

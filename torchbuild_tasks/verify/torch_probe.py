@@ -40,6 +40,7 @@ CPU_CHECKS = (
     *("matmul", "threads", "autograd", "linalg", "conv", "save_load", "numpy"),
     *("libraries", "rpath", "cpp_extension", "cmake_consumer"),
 )
+OF_COMPILERS = ("cpp_extension", "cmake_consumer")  # which would outlive this process; the caller ends them
 # If one of these fails or crashes, no other CUDA check is run.
 GATES = ("cuda_available", "cuda_devices", "cuda_driver", "cuda_op")
 CUDA_CHECKS = (
@@ -53,12 +54,7 @@ COMPANION_CHECKS = (  # of companions
     *("torch_scatter", "flash_attn", "xformers", "vllm"),
 )
 CHECKS = CPU_CHECKS + CUDA_CHECKS + COMPANION_CHECKS
-FILES = (
-    "torch_checks",
-    "cuda_checks",
-    "cuda_math",
-    "companion_checks",
-)  # the files of the checks
+FILES = ("torch_checks", "cuda_checks", "cuda_math", "companion_checks")  # of checks
 
 # Seconds that a check may take where that is less than LIMIT. The first call starts the driver:
 # some seconds for each GPU where nothing keeps it awake.
@@ -232,19 +228,11 @@ def main(arguments: list[str]) -> None:
     limit = float(arguments[arguments.index("--limit") + 1]) if "--limit" in arguments else LIMIT
     os.environ["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)])
     files = [import_sibling(name) for name in FILES]
-    own = {
-        "import": check_import,
-        "config": check_config,
-        "libraries": check_libraries,
-        "rpath": check_rpath,
-    }
+    own = {"import": check_import, "config": check_config, "libraries": check_libraries, "rpath": check_rpath}
     checks = [name for name in CHECKS if name in arguments] or CPU_CHECKS + CUDA_CHECKS
     for name in ["import", *(name for name in checks if name != "import")]:
         emit(begin=name)
-        if name not in (
-            "cpp_extension",
-            "cmake_consumer",
-        ):  # their compilers would outlive this process; the caller ends them too
+        if name not in OF_COMPILERS:
             faulthandler.dump_traceback_later(min(limit, LIMITS.get(name, limit)), exit=True)
         result = ask(own.get(name) or find_check(files, name), files[0])
         faulthandler.cancel_dump_traceback_later()

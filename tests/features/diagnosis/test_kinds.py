@@ -10,7 +10,8 @@ import pytest
 
 from tests.support.diagnosis import machine, read
 from tests.support.for_each import each_case, for_each
-from torchbuild_tasks.catalog import ComponentRow, KindRow, load_catalog
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.catalog.diagnosis import ComponentRow, KindRow
 from torchbuild_tasks.features.diagnosis.answer import explain_kind, list_names
 from torchbuild_tasks.features.diagnosis.block import Line
 from torchbuild_tasks.features.diagnosis.components import Components, owner, readable

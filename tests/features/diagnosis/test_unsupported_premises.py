@@ -11,7 +11,8 @@ import pytest
 
 from tests.features.diagnosis.test_premises import read
 from tests.support.for_each import for_each
-from torchbuild_tasks.catalog import ComponentRow, FailureRow, load_catalog
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.catalog.diagnosis import ComponentRow, FailureRow
 from torchbuild_tasks.features.diagnosis.components import Components
 
 _OURS = re.compile(r"\bUSE_\w+=|--with-helper|\btorchbuild\b")

@@ -11,7 +11,8 @@ import pytest
 from tests.support.diagnosis import read
 from tests.support.for_each import each_case, for_each
 from tests.support.machines import linux_facts, with_tree
-from torchbuild_tasks.catalog import FailureRow, SystemWordRow, load_catalog
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.catalog.diagnosis import FailureRow, SystemWordRow
 from torchbuild_tasks.features.diagnosis.show import reading_text, state_text
 from torchbuild_tasks.features.diagnosis.wording import translate
 from torchbuild_tasks.model import Previous, Reading, Running

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.machines import ask, found, linux_facts, plan_of, settings, statuses, tree
 from tests.support.windows import ROOT, windows_facts
-from torchbuild_tasks.catalog import HelperRow
+from torchbuild_tasks.catalog.rows import HelperRow
 from torchbuild_tasks.features.helpers.choose import (
     artifact_id,
     check_helpers,

@@ -10,7 +10,8 @@ from packaging.specifiers import SpecifierSet
 
 from tests.support.jetsons import BOARDS, nano, orin_nano, tx2, with_tegra
 from tests.support.machines import ask, found, linux_facts, plan_of, statuses, tool, with_tree
-from torchbuild_tasks.catalog import PatchRow, load_catalog
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.catalog.cuda import PatchRow
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.features.patches.choose import check_patches, choose_patches
 from torchbuild_tasks.model import Facts, Host, OwnPatch, Tool

@@ -10,7 +10,8 @@ import pytest
 from tests.support.cuda import cuda_facts, gpu, toolkit
 from tests.support.machines import ask, tree
 from tests.support.windows import ROOT, windows_facts
-from torchbuild_tasks.catalog import HelperRow, load_catalog
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.catalog.rows import HelperRow
 from torchbuild_tasks.errors import PlanRefused, UsageError
 from torchbuild_tasks.features.recipes.choose import (
     Order,

@@ -15,7 +15,8 @@ from tests.support.examples import examples
 from tests.support.jetsons import tx2
 from tests.support.machines import ask, found, modern_tree, plan_of, python, tool, tree
 from tests.support.windows import toolset, windows, windows_facts
-from torchbuild_tasks.catalog import TorchRow, load_catalog
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.catalog.rows import TorchRow
 from torchbuild_tasks.model import BuildPlan, Cuda, Facts, Finding, Host, Toolkit
 from torchbuild_tasks.plan.cuda.advice import ARCHIVE, choose_best
 from torchbuild_tasks.values import replace

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.support.for_each import each_case
 from tests.support.machines import ask, linux_facts
-from torchbuild_tasks.catalog import BoardRow, Catalog
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.catalog.cuda import BoardRow
 from torchbuild_tasks.model import Cuda, Finding, GpuSeen, Tegra
 from torchbuild_tasks.plan.cuda.archs import are_named
 from torchbuild_tasks.plan.cuda.devices import (

@@ -11,7 +11,8 @@ from packaging.version import Version
 from tests.support.for_each import each_case
 from tests.support.machines import ask, linux_facts, tree
 from tests.support.windows import ROOT, windows_facts
-from torchbuild_tasks.catalog import Catalog, PartRow, load_catalog
+from torchbuild_tasks.catalog import Catalog, load_catalog
+from torchbuild_tasks.catalog.cuda import PartRow
 from torchbuild_tasks.catalog.match import series
 from torchbuild_tasks.model import Cuda, Facts, Host, Store, Toolkit
 from torchbuild_tasks.plan.cuda.managed import managed_toolkit, part_folders, part_id

@@ -47,24 +47,31 @@ def waits(net: Net, troubles: list[tuple[Again, int]]) -> str:
     return ""
 
 
-def test_waits_double_and_end() -> None:
-    slept, said = list[float](), list[str]()
-    net = Net(attempts=4, back_off=1.0, sleep=slept.append, say=said.append)
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds of each wait, which takes no time."""
+    waits = list[float]()
+    monkeypatch.setattr(Halt, "sleep", lambda halt, seconds: waits.append(seconds))
+    return waits
+
+
+def test_waits_double_and_end(slept: list[float]) -> None:
+    said = list[str]()
+    net = Net(attempts=4, back_off=1.0, say=said.append)
     assert waits(net, [(Again("lost"), 0)] * 9) == "lost (4 attempts)"
     assert slept[0] == 0
     assert [2**n <= wait <= 2**n + 1 for n, wait in enumerate(slept[1:], 1)] == [True] * 2
     assert said[0].startswith("file: lost; trying again in ")
 
 
-def test_waits_obey_the_server_up_to_the_bound() -> None:
-    slept = list[float]()
-    net = Net(attempts=9, back_off=0.001, longest_wait=60, sleep=slept.append)
+def test_waits_obey_the_server_up_to_the_bound(slept: list[float]) -> None:
+    net = Net(attempts=9, back_off=0.001, longest_wait=60)
     assert waits(net, [(Again("busy", wait=wait), 0) for wait in (7, 3600, float("inf"))]) == ""
     assert slept == [7, 60, 60]
 
 
-def test_who_gets_further_has_all_attempts_again() -> None:
-    net = Net(attempts=2, sleep=lambda seconds: None)
+def test_who_gets_further_has_all_attempts_again(slept: list[float]) -> None:
+    net = Net(attempts=2)
     mib = 1 << 20
     assert waits(net, [(Again("lost"), n * mib) for n in range(50)]) == ""
     assert waits(net, [(Again("lost"), mib), (Again("lost"), mib)]) == "lost (2 attempts)"
@@ -77,7 +84,7 @@ def test_a_halt_ends_waits_in_other_threads() -> None:
 
     def wait() -> None:
         try:
-            halt.sleep(60, Net())
+            halt.sleep(60)
         except Halted as end:
             ended.append(end)
 

@@ -8,15 +8,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
+from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.cuda.pci import look_at_pci
 from torchbuild_tasks.facts.probe import Output, Probe, map_parallel, multiarch_triplet
 from torchbuild_tasks.model import Driver, GpuSeen, Tegra
 from torchbuild_tasks.model.cuda import pci_address
-from torchbuild_tasks.values import parse_json
+from torchbuild_tasks.values import from_json, parse_json
 
 WSL = "/usr/lib/wsl"
 
@@ -134,12 +135,13 @@ def ask_nvml(probe: Probe) -> Answer:
     if output is None:
         summary = f"no answer within {NVML_TIMEOUT:g} s"
         return Answer(summary=summary, problem=f"NVML gave {summary}", hung=True)
-    data = _json_object(output.stdout)
-    if data is None:
+    try:
+        report = from_json(_Report, parse_json(output.stdout.strip().rpartition("\n")[2]))
+    except (ValueError, UsageError):
         lines = (output.stderr.strip() or output.stdout.strip() or "without a word").splitlines()
         summary = f"ended with {output.rc}: {lines[-1].strip()[:200]}"
         return Answer(summary=summary, problem=f"NVML {summary}")
-    return _read_nvml(data, probe.windows)
+    return _read_nvml(report, probe.windows)
 
 
 def _pynvml_folder() -> str | None:
@@ -151,61 +153,55 @@ def _pynvml_folder() -> str | None:
     return str(path.parent if spec.submodule_search_locations else path)
 
 
-def _json_object(stdout: str) -> Mapping[str, Any] | None:
-    """Return the last line if it is a JSON object."""
-    lines = stdout.strip().splitlines()
-    try:
-        data = parse_json(lines[-1]) if lines else None
-    except ValueError:
-        return None
-    return data if isinstance(data, dict) else None
+class _Device(msgspec.Struct, frozen=True, kw_only=True):
+    name: str | None = None
+    uuid: str | None = None
+    bus: str | None = None
+    pci: int | None = None
+    capability: tuple[int, int] | None = None
+    memory: int | None = None
+    mig: bool = False
 
 
-def _read_nvml(data: Mapping[str, Any], windows: bool) -> Answer:
-    if error := data.get("error"):
-        if data.get("code") == NVML_LIBRARY_NOT_FOUND:
-            return Answer(summary=f"{'nvml.dll' if windows else 'libnvidia-ml.so.1'} was not found")
-        return Answer(summary=str(error), problem=str(error))
-    devices = data.get("devices")
-    errors = data.get("errors")
-    gpus = (
-        tuple(_nvml_gpu(item) for item in devices if isinstance(item, dict))
-        if isinstance(devices, list)
-        else ()
-    )
-    summary = count_words(len(gpus))
-    faults = "; ".join(map(str, errors)) if isinstance(errors, list) else ""
-    driver = data.get("driver")
-    cuda = data.get("cuda")
+class _Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What nvml_probe.py prints."""
+
+    error: str = ""
+    code: int = 0
+    driver: str | None = None
+    cuda: int | None = None
+    devices: tuple[_Device, ...] = ()
+    errors: tuple[str, ...] = ()
+
+
+def _read_nvml(report: _Report, windows: bool) -> Answer:
+    if report.code == NVML_LIBRARY_NOT_FOUND:
+        return Answer(summary=f"{'nvml.dll' if windows else 'libnvidia-ml.so.1'} was not found")
+    if report.error:
+        return Answer(summary=report.error, problem=report.error)
+    summary = count_words(len(report.devices))
+    faults = "; ".join(report.errors)
     return Answer(
         summary=f"{summary}; {faults}" if faults else summary,
-        gpus=gpus,
-        driver=driver if isinstance(driver, str) else None,
-        cuda=f"{cuda // 1000}.{cuda % 1000 // 10}" if isinstance(cuda, int) else None,
+        gpus=tuple(map(_nvml_gpu, report.devices)),
+        driver=report.driver,
+        cuda=f"{report.cuda // 1000}.{report.cuda % 1000 // 10}" if report.cuda else None,
         problem=faults or None,
     )
 
 
-def _nvml_gpu(item: Mapping[str, Any]) -> GpuSeen:
-    pci = item.get("pci")
-    capability = item.get("capability")
-    memory = item.get("memory")
-    is_pair = isinstance(capability, list) and len(capability) == 2
+def _nvml_gpu(device: _Device) -> GpuSeen:
     return GpuSeen(
         probe="nvml",
-        bus=pci_address(item.get("bus")),
+        bus=pci_address(device.bus),
         # NVML's number holds the device in its upper half, the vendor in the lower.
-        pci_id=f"{pci & 0xFFFF:04x}:{pci >> 16:04x}" if isinstance(pci, int) and pci > 0 else None,
-        name=_text(item.get("name")),
-        capability=f"{capability[0]}.{capability[1]}" if capability and is_pair else None,
-        memory=memory if isinstance(memory, int) else None,
-        uuid=_text(item.get("uuid")),
-        mig=item.get("mig") is True,
+        pci_id=f"{device.pci & 0xFFFF:04x}:{device.pci >> 16:04x}" if device.pci else None,
+        name=device.name,
+        capability=".".join(map(str, device.capability)) if device.capability else None,
+        memory=device.memory,
+        uuid=device.uuid,
+        mig=device.mig,
     )
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 # ---------------- nvidia-smi, if NVML had no answer: the only source in WSL2, and for old drivers

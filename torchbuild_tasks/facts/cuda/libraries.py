@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.cuda.toolkit_folder import (
     find_library,
     library_version,
@@ -16,7 +15,6 @@ from torchbuild_tasks.facts.cuda.toolkits import site_folders
 from torchbuild_tasks.facts.probe import Probe, multiarch_triplet
 from torchbuild_tasks.model import Library, Python
 from torchbuild_tasks.model.cuda import FILES, INCLUDES, LIBRARIES, NOTE, ROOTS, BuiltFor
-from torchbuild_tasks.values import from_json, parse_json
 
 # File names that differ from the library's name: libcusparseLt.so.
 FILE_NAMES = {"cusparselt": "cusparseLt"}
@@ -55,22 +53,15 @@ def _look(probe: Probe, place: Place) -> Library | None:
     if header is None and file is None:
         return None
     parent = probe.names.parent
+    root = parent(parent(header)) if header and place.name == "magma" else None  # `helpers build` makes that
     return Library(
         name=place.name,
         version=version or _version_of_file(probe, file),
         include=parent(header) if header else None,
         library=parent(file) if file else None,
         found_via=place.found_via,
-        built_for=_built_for(probe, parent(parent(header))) if header and place.name == "magma" else None,
+        built_for=probe.value(BuiltFor, probe.join(root, *NOTE)) if root else None,
     )
-
-
-def _built_for(probe: Probe, root: str) -> BuiltFor | None:
-    """Return the target of a library that `helpers build` made; None for others."""
-    try:
-        return from_json(BuiltFor, parse_json(probe.read(probe.join(root, *NOTE)) or ""), "note")
-    except (ValueError, UsageError):
-        return None
 
 
 def _version_of_file(probe: Probe, file: str | None) -> str | None:

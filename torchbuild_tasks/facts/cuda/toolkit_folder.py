@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -80,9 +81,7 @@ def read_toolkit(
         headers=bool(runtime and host_config),
         libraries=runtime_folder(folders),
         archs=answer.archs,
-        gcc=limits.gcc,
-        clang=limits.clang,
-        msc=limits.msc,
+        **limits._asdict(),
         cudnn=library_version(probe, folders, "cudnn")[0],
         nccl=library_version(probe, folders, "nccl")[0],
         cuobjdump=_cuobjdump(probe, root),
@@ -186,21 +185,11 @@ def find_header(probe: Probe, folders: Folders, *names: str) -> str | None:
 
 def find_library(probe: Probe, folders: Folders, name: str) -> str | None:
     """Return the file of a library: the one to link, else the runtime one, else a static one."""
-    return next(_library_files(probe, folders, name), None)
-
-
-def _library_files(probe: Probe, folders: Folders, name: str) -> Iterator[str]:
-    for wanted in (f"lib{name}.so", f"{name}.lib"):
-        yield from (
-            probe.join(folder, wanted) for folder, names in folders.libraries.items() if wanted in names
-        )
-    for folder, names in folders.libraries.items():
-        loaded = sorted(file for file in names if file.startswith(f"lib{name}.so."))
-        yield from (probe.join(folder, file) for file in loaded)
-    for static in (f"lib{name}_static.a", f"lib{name}.a"):
-        yield from (
-            probe.join(folder, static) for folder, names in folders.libraries.items() if static in names
-        )
+    for form in ("lib{}.so", "{}.lib", "lib{}.so.*", "lib{}_static.a", "lib{}.a"):
+        for folder, names in folders.libraries.items():
+            if found := [file for file in names if fnmatch.fnmatchcase(file, form.format(name))]:
+                return probe.join(folder, min(found))
+    return None
 
 
 def runtime_folder(folders: Folders) -> str | None:

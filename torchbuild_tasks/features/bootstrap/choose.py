@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from torchbuild_tasks.catalog import ManagerRow, WantRow
 from torchbuild_tasks.catalog.match import series
+from torchbuild_tasks.catalog.rows import ManagerRow, WantRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.plan.environment import ChosenPython, choose_python

@@ -9,8 +9,9 @@ from typing import Final
 import msgspec
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import GIB, CacheRow
+from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.catalog.match import admits, variable_row
+from torchbuild_tasks.catalog.rows import CacheRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.cache.address import (
     REAPI,

@@ -10,8 +10,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import Catalog, CompanionReleaseRow, CompanionRow
+from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import admits, parse_requirement, parse_version, series
+from torchbuild_tasks.catalog.source import CompanionReleaseRow, CompanionRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Companion, CompanionSource, Finding
 from torchbuild_tasks.plan.environment import first_python

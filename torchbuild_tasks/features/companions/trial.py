@@ -21,8 +21,8 @@ from packaging.utils import canonicalize_name
 from torchbuild_tasks.build.compile import run_logged
 from torchbuild_tasks.build.prepare import install
 from torchbuild_tasks.build.work import Work, is_agreed
-from torchbuild_tasks.catalog import CompanionRow
 from torchbuild_tasks.catalog.match import parse_requirement
+from torchbuild_tasks.catalog.source import CompanionRow
 from torchbuild_tasks.errors import BuildFailed, RequirementsError
 from torchbuild_tasks.facts.wheel import BROKEN, read_metadata
 from torchbuild_tasks.features.closure.act import find_breaks

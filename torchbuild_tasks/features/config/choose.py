@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from torchbuild_tasks.catalog import FailureRow, HelperRow
+from torchbuild_tasks.catalog.diagnosis import FailureRow
+from torchbuild_tasks.catalog.rows import HelperRow
 from torchbuild_tasks.options import BuildRequest, choices_of, flag_name, group_of, variable_name
 from torchbuild_tasks.plan.settings import OWN, Settings
 from torchbuild_tasks.text.page import styled

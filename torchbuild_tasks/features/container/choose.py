@@ -9,8 +9,9 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.catalog import GIB, BaseRow, EngineRow
+from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.catalog.match import admits, parse_version, series
+from torchbuild_tasks.catalog.packaging import BaseRow, EngineRow
 from torchbuild_tasks.errors import ContainerError, PlanRefused, UsageError
 from torchbuild_tasks.model import (
     BuildPlan,

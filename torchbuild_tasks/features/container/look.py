@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.catalog import EngineRow
+from torchbuild_tasks.catalog.packaging import EngineRow
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.trust import common_git_folder
 from torchbuild_tasks.features.container.choose import Engine, Host

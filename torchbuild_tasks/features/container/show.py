@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from torchbuild_tasks.catalog import EngineRow
+from torchbuild_tasks.catalog.packaging import EngineRow
 from torchbuild_tasks.features.container.choose import CACHE, USER, WORKSPACE, Container, Mount
 
 CONTAINERFILE: Final = "Containerfile"

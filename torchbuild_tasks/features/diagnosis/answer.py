@@ -12,8 +12,9 @@ from typing import Final
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import Catalog, ComponentRow
+from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.cuda import CudaRow
+from torchbuild_tasks.catalog.diagnosis import ComponentRow
 from torchbuild_tasks.catalog.match import row_version
 from torchbuild_tasks.features.diagnosis.components import bare_name, readable
 from torchbuild_tasks.features.diagnosis.copies import INSTALLED, list_copies, list_links

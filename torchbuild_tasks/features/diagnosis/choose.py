@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.catalog import FailureRow
+from torchbuild_tasks.catalog.diagnosis import FailureRow
 from torchbuild_tasks.catalog.failures import FailureBook, Hit, UserFailureRow
 from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.answer import explain_kind, list_names

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from torchbuild_tasks.catalog import ComponentRow
+from torchbuild_tasks.catalog.diagnosis import ComponentRow
 
 _LENGTH: Final = re.compile(r"(\d{1,3})")
 _ITANIUM: Final = re.compile(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from torchbuild_tasks.catalog import ComponentRow
+from torchbuild_tasks.catalog.diagnosis import ComponentRow
 from torchbuild_tasks.features.diagnosis.components import owner, readable
 from torchbuild_tasks.features.diagnosis.kinds import COMPILED, Kind
 from torchbuild_tasks.features.diagnosis.machine import Machine

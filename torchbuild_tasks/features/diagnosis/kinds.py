@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from torchbuild_tasks.catalog import Catalog, KindRow, StdNameRow
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.catalog.diagnosis import KindRow, StdNameRow
 from torchbuild_tasks.catalog.failures import LazyPattern, TextIndex
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.features.diagnosis import patterns

@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from torchbuild_tasks.catalog import GIB, Catalog, ComponentRow
+from torchbuild_tasks.catalog import GIB, Catalog
+from torchbuild_tasks.catalog.diagnosis import ComponentRow
 from torchbuild_tasks.catalog.match import admits, parse_version
 from torchbuild_tasks.features.diagnosis.audience import Audience
 from torchbuild_tasks.features.diagnosis.components import Components

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from torchbuild_tasks.catalog import FailureRow
+from torchbuild_tasks.catalog.diagnosis import FailureRow
 from torchbuild_tasks.catalog.failures import FailureBook
 from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.block import Block, ErrorBlock, Line

@@ -13,7 +13,7 @@ from typing import Final
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from torchbuild_tasks.catalog import SystemWordRow
+from torchbuild_tasks.catalog.diagnosis import SystemWordRow
 from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.features.diagnosis.audience import Audience
 from torchbuild_tasks.text.words import numbers_in, with_and

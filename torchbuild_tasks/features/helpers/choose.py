@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 import msgspec
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import Catalog, HelperRow
+from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import admits, parse_version
+from torchbuild_tasks.catalog.rows import HelperRow
 from torchbuild_tasks.model import Artifact, BuildPlan, Choice, EnvOp, Finding, Source
 from torchbuild_tasks.model.cuda import BuiltFor
 from torchbuild_tasks.plan import machine_tools

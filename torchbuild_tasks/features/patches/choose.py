@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from torchbuild_tasks.catalog import BoardRow, PatchRow
+from torchbuild_tasks.catalog.cuda import BoardRow, PatchRow
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Finding, OwnPatch, Patch, Tool
 from torchbuild_tasks.plan.packages import how_to_install

@@ -45,7 +45,8 @@ from torchbuild_tasks.values import dumps
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Fetching, Reporter
-    from torchbuild_tasks.catalog import Catalog, RecipeRow
+    from torchbuild_tasks.catalog import Catalog
+    from torchbuild_tasks.catalog.source import RecipeRow
     from torchbuild_tasks.model import BuildPlan, Patch
 
 _LINES: Final = 30

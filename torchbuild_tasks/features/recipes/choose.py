@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from torchbuild_tasks.catalog import Catalog, HelperSourceRow, RecipeRow
+from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import admits
+from torchbuild_tasks.catalog.source import HelperSourceRow, RecipeRow
 from torchbuild_tasks.errors import PlanRefused, UsageError
 from torchbuild_tasks.features.companions.choose import read_place
 from torchbuild_tasks.model import Artifact, BuildPlan, Patch

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.catalog import PinRow, load_catalog
+from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.catalog.source import PinRow
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.features.source import places
 from torchbuild_tasks.features.source.get import Task, git_dir, git_failure

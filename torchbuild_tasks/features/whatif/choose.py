@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
-from torchbuild_tasks.catalog import GIB, CacheRow, Catalog, StepCostRow
+from torchbuild_tasks.catalog import GIB, Catalog
 from torchbuild_tasks.catalog.match import memory_row
+from torchbuild_tasks.catalog.rows import CacheRow, StepCostRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.cluster.choose import FED, PIPES, jobs_away
 from torchbuild_tasks.features.cluster.choose import NAME as DISTRIBUTED

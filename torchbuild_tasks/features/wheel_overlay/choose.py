@@ -11,8 +11,9 @@ import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import CheckRow, WheelInputRow
 from torchbuild_tasks.catalog.match import parse_version, series
+from torchbuild_tasks.catalog.packaging import WheelInputRow
+from torchbuild_tasks.catalog.rows import CheckRow
 from torchbuild_tasks.features.wheel_overlay.variants import planned_cuda
 from torchbuild_tasks.model import BuildPlan, Expectation, Facts, Finding, Freshness, Host, Way, verdict
 from torchbuild_tasks.model.wheel import Member, Wheel

@@ -13,7 +13,8 @@ from typing import Literal
 
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import Catalog, FamilyRow
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.catalog.cuda import FamilyRow
 from torchbuild_tasks.catalog.match import admits, applies
 from torchbuild_tasks.model import Choice, Source
 from torchbuild_tasks.plan.cuda.devices import visible_devices

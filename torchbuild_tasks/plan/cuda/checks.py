@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import CudaTorchRow
+from torchbuild_tasks.catalog.cuda import CudaTorchRow
 from torchbuild_tasks.catalog.match import admits, row_version
 from torchbuild_tasks.model import Choice, Finding, Library, Status
 from torchbuild_tasks.model.cuda import LIBRARIES, names_of

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from torchbuild_tasks.catalog import Catalog, GpuRow
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.catalog.cuda import GpuRow
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Cuda, Finding, GpuSeen
 from torchbuild_tasks.model.cuda import pci_address

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import CudaRow, DriverBranchRow
+from torchbuild_tasks.catalog.cuda import CudaRow, DriverBranchRow
 from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.model import Driver, Finding
 from torchbuild_tasks.plan.cuda.archs import capability

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import Catalog, PartRow
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.catalog.cuda import PartRow
 from torchbuild_tasks.catalog.match import admits, row_version, series
 from torchbuild_tasks.model import Artifact, ManagedToolkit
 from torchbuild_tasks.plan.artifacts import artifact_of, download_size, in_store

@@ -10,7 +10,8 @@ import re
 
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import Catalog, CudaRow, CudaTorchRow
+from torchbuild_tasks.catalog import Catalog
+from torchbuild_tasks.catalog.cuda import CudaRow, CudaTorchRow
 from torchbuild_tasks.catalog.match import admits, parse_version, row_version
 from torchbuild_tasks.model import Choice, Source, Toolkit
 from torchbuild_tasks.plan.cuda.values import ChosenToolkit, HostLimits

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
-from torchbuild_tasks.catalog import CudaOffRow, CudnnRow
+from torchbuild_tasks.catalog.cuda import CudaOffRow, CudnnRow
 from torchbuild_tasks.catalog.match import admits, variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Finding, Library
 from torchbuild_tasks.model.cuda import BuiltFor, names_of

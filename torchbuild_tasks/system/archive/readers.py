@@ -145,7 +145,6 @@ class _Metered:
         self.left: int | None = None
 
     def read(self, size: int = -1) -> bytes:
-        """Read as the stream does."""
         data = self._file.read(size)
         if self.left is not None:
             self.left -= len(data)
@@ -320,7 +319,6 @@ class _Writer:
         self._out = self._filling.create(self._path) if kind == "file" else io.BytesIO()
 
     def write(self, data: bytes) -> None:
-        """Write to the current member."""
         assert self._out is not None
         if not isinstance(self._out, io.BytesIO):
             self._filling.put(self._out, data)
@@ -328,7 +326,6 @@ class _Writer:
             refuse(self._filling.tree.archive, "is a link to an endless name", self._path)
 
     def end(self) -> None:
-        """End the current member."""
         out = self._out
         self._out = None
         if isinstance(out, io.BytesIO) and self._kinds[self._path] == "link":

@@ -93,15 +93,17 @@ def unpack(
         _check_holds(tree, holds)
         with translate_errors(DownloadFailed, growing):
             hashes = {path: hash_file(growing / path) for path in tree.files}
-        mark = replace(mark, engine="py7zr" if kind == "7z" else "python", hashes=hashes)
-        write_marker(growing, _finish(mark, tree))
+        mark = replace(
+            mark,
+            engine="py7zr" if kind == "7z" else "python",
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            files=tree.files,
+            hashes=hashes,
+            links=tree.links,
+        )
+        write_marker(growing, mark)
         with translate_errors(DownloadFailed, folder):
             files.replace(growing, folder)
-
-
-def _finish(mark: Marker, tree: Tree) -> Marker:
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    return replace(mark, finished=now, files=tree.files, links=tree.links)
 
 
 @contextlib.contextmanager

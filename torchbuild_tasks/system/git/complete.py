@@ -66,7 +66,6 @@ def complete(
     """Check out every needed submodule at its recorded commit.
 
     Args:
-        access: how repositories are reached.
         needed: says whether a submodule, by its path from the checkout, must be present.
         sync: renew the addresses in the repositories from .gitmodules.
         main: a checkout of the same repository, whose submodules are borrowed from.
@@ -208,9 +207,8 @@ def _lender(module: Module, job: _Job) -> Git | None:
     if place is None:
         around = Path(module.top.removesuffix(module.path).rstrip("/"))
         outer = Git(folder=job.main.folder / around, config=job.main.config)
-        place = str(
-            outer.folder / (outer.output("rev-parse", "--git-common-dir") or "") / "modules" / module.name
-        )
+        common = outer.output("rev-parse", "--git-common-dir") or ""
+        place = str(outer.folder / common / "modules" / module.name)
     return Git(folder=Path(place), config=job.main.config, bare=True) if Path(place).is_dir() else None
 
 
@@ -246,7 +244,6 @@ class _Tally:
             self._tell("submodules", sum(self._bytes.values()), total)
 
     def count_one(self) -> None:
-        """Count one finished submodule."""
         self.done += 1
         if time.monotonic() - self._noted > _NOTE_EVERY:
             self._noted = time.monotonic()

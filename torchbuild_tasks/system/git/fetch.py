@@ -182,7 +182,6 @@ def _fetch(git: Git, wish: WantedCommit, address: str, access: Access, name: str
 
 
 def is_shallow(git: Git) -> bool:
-    """Say whether a repository is shallow."""
     return git.output("rev-parse", "--is-shallow-repository") == "true"
 
 
@@ -231,26 +230,20 @@ def fill_mirror(mirror: Path, wish: WantedCommit, access: Access, name: str) -> 
                 git.run("config", "--local", "uploadpack.allowAnySHA1InWant", "true")
                 git.run("config", "--local", "remote.origin.url", wish.url)
                 git.run("config", "--local", _MARK, wish.url)
-            if _is_stored(git, wish, _ref_to_keep(wish)):
+            keep = wish.what if wish.what.startswith("refs/") else f"refs/torchbuild/{wish.commit}"
+            if _is_stored(git, wish, keep):
                 return Outcome(rc=0)
             if access.offline:
                 return Outcome(rc=1, words=(f"--offline, and {mirror} does not hold it",))
-            words = ("fetch", "--progress", *_depth(git, wish), wish.url, *_specs(wish))
+            specs = (f"+{wish.what}:{keep}", *(_ALL if wish.full else ()))
+            words = ("fetch", "--progress", *_depth(git, wish), wish.url, *specs)
             return run(git, words, name, replace(access.watch, tree=str(mirror)))
-
-
-def _ref_to_keep(wish: WantedCommit) -> str:
-    return wish.what if wish.what.startswith("refs/") else f"refs/torchbuild/{wish.commit}"
 
 
 def _depth(git: Git, wish: WantedCommit) -> tuple[str, ...]:
     if wish.full:
         return ("--unshallow",) if is_shallow(git) else ()
     return ("--no-tags", "--depth=1") if is_shallow(git) or is_new(git) else ("--no-tags",)
-
-
-def _specs(wish: WantedCommit) -> tuple[str, ...]:
-    return (f"+{wish.what}:{_ref_to_keep(wish)}", *(_ALL if wish.full else ()))
 
 
 @contextlib.contextmanager
@@ -290,9 +283,8 @@ def mirrors_in(mirrors: Path) -> tuple[tuple[str, Path], ...]:
 
 def lost_alternates(git: Git) -> tuple[str, ...]:
     """Return the missing folders among a repository's alternates."""
-    place = git.output("rev-parse", "--git-path", f"objects/{_ALTERNATES}")
-    lines: list[str] = []
+    place = git.folder / (git.output("rev-parse", "--git-path", f"objects/{_ALTERNATES}") or "")
     with contextlib.suppress(OSError):
-        lines = (git.folder / (place or "")).read_text("utf-8").splitlines()
-    objects = (git.folder / (place or "")).parent.parent
-    return tuple(line for line in lines if line and not (objects / os.fspath(line)).is_dir())
+        lines = place.read_text("utf-8").splitlines()
+        return tuple(line for line in lines if line and not (place.parent.parent / line).is_dir())
+    return ()

@@ -115,23 +115,18 @@ def overrides(entries: Iterable[tuple[bool, str, str]]) -> Pairs:
         if not own or neutral is None or (key.endswith(".update") and not value.startswith("!")):
             continue
         settings[key] = users.get(key, neutral)
-        if (
-            key.startswith("filter.") and key not in users
-        ):  # a required filter with an empty command is an error
-            loose.append(key.rpartition(".")[0] + ".required")
+        if key.startswith("filter.") and key not in users:
+            loose.append(key.rpartition(".")[0] + ".required")  # one that is, and has no command, is an error
     pairs = [*settings.items(), *((key, "false") for key in loose)]
     if any(key.startswith("credential.") for key in settings):  # an empty value resets the list
         pairs = [
             (key, "" if key in settings and key.startswith("credential.") else value) for key, value in pairs
         ]
         pairs += [(key, value) for own, key, value in entries if not own and key.startswith("credential")]
-    pairs += [pair for ending, instead in _FIRST_COUNTS for pair in instead if _any_ends(settings, ending)]
+    for ending, instead in _FIRST_COUNTS:
+        pairs += instead if any(key.endswith(ending) for key in settings) else ()
     skipped = tuple(ending for ending, _ in _FIRST_COUNTS)
     return tuple((key, value) for key, value in pairs if not key.endswith(skipped))
-
-
-def _any_ends(keys: Iterable[str], ending: str) -> bool:
-    return any(key.endswith(ending) for key in keys)
 
 
 def _entries(answer: bytes) -> Iterator[tuple[bool, str, str]]:

@@ -42,7 +42,6 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
     bare: bool = False
 
     def argv(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Return the command line of a git command."""
         words = [without_login(word)[0] for word in words]
         # git changes to core.worktree, and fails if that is missing, unless another one is given.
         where = ("--work-tree=.",) if self.bare else ()
@@ -125,7 +124,9 @@ def git_environment(folder: Path | None = None, question: Sequence[str] = ()) ->
     """
     if folder is None:
         return guard.environment(os.environ)
-    variables = tuple(sorted((name, os.environ.get(name)) for name in os.environ if _counts(name)))
+    # What affects which settings git reads.
+    counts = [name for name in os.environ if name.startswith("GIT_") or name in _NAMES_SETTINGS]
+    variables = tuple((name, os.environ[name]) for name in sorted(counts))
     key = (str(folder), variables, _stamp(folder / ".git" / "config"), _stamp(folder / "config"))
     answer = _answers.get(key)
     if answer is None:
@@ -172,6 +173,7 @@ def _repositories(modules: Path) -> Iterator[Path]:
             yield Path(parent)
 
 
+_NAMES_SETTINGS: Final = ("HOME", "XDG_CONFIG_HOME", "USERPROFILE", "PATH")
 _NO_SUCH_OPTION: Final = 129  # scope of git's command line; --show-scope is of git 2.26
 _answers: Final[dict[object, bytes]] = {}
 
@@ -183,11 +185,6 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size
-
-
-def _counts(name: str) -> bool:
-    """Say whether a variable affects which settings git reads."""
-    return name.startswith("GIT_") or name in ("HOME", "XDG_CONFIG_HOME", "USERPROFILE", "PATH")
 
 
 def without_login(text: str) -> tuple[str, tuple[str, ...]]:

@@ -191,9 +191,8 @@ def _links(git: Git) -> dict[str, str]:
 def _check(git: Git, name: str, path: str) -> None:
     """Refuse names and paths that git itself refuses, because they lead out of the repository."""
     for text in (name, path):
-        parts = [
-            part.rstrip(". ").lower() for part in text.replace("\\", "/").split("/")
-        ]  # the separator of Windows
+        # As Windows reads it: with backslashes, and without dots and blanks at the end of a part.
+        parts = [part.rstrip(". ").lower() for part in text.replace("\\", "/").split("/")]
         if not all(parts) or {".git", "git~1"} & {*parts} or text.startswith("-") or ":" in text:
             raise SourceError(
                 f"{git.folder / '.gitmodules'} has a submodule {text!r}, which is not a safe name."
@@ -239,8 +238,7 @@ def walk(git: Git, prefix: str = "", *, commit: str = "") -> Iterator[Module]:
     """Yield all submodules, recursively into those that are checked out, outermost first.
 
     Args:
-        git: the worktree around them.
-        prefix: its own path from the outermost checkout.
+        git, prefix: as for `modules`.
         commit: "HEAD" for what the commits name instead of the indexes.
     """
     for module in modules(git, prefix, commit=commit):
@@ -269,9 +267,7 @@ def files_overwritten(git: Git, commit: str, ends: Sequence[str], prefix: str = 
 
     Args:
         git: a worktree; its objects and those of its submodules may still lack the commit's.
-        commit: where it goes.
         ends: commits whose content is not the user's: where it is, and between which a move was cut off.
-        prefix: its own path from the outermost checkout.
     """
     dropped = _find_dropped(git, commit)
     yield from (f"{prefix}{path}" for path in _obstacles(git, commit, ends, dropped))
@@ -312,8 +308,6 @@ def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] 
 
     Args:
         commit: where it goes; its objects are in the repository.
-        name: what the progress is called.
-        watch: where progress is reported.
         also: commits between which a move was cut off: their content is not the user's.
 
     Raises:

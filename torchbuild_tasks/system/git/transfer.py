@@ -230,31 +230,30 @@ def find_reason(words: Sequence[str]) -> Reason:
     return Reason(kind="other", line=line)
 
 
+# What leads on after failures of these kinds; {host} is the server's address.
+_ADVICE: Final[tuple[tuple[tuple[Kind, ...], str], ...]] = (
+    (
+        ("unreachable", "stalled"),
+        "If that host cannot be reached from here, name a mirror of it in torchbuild.toml:\n"
+        '[mirrors]\n"{host}" = "https://MIRROR/"',
+    ),
+    (("denied",), "The server wants to know who asks: see whether the address is right, or log in with git."),
+    (("full",), "Make room on the disk."),
+    (("long",), "Use a shorter folder, such as C:\\pt."),
+    (("owner",), "The checkout belongs to another user: git config --global --add safe.directory FOLDER"),
+    (("missing",), "If the submodule's address has changed: source reset --third-party"),
+    (
+        ("yours",),
+        "Commit or stash them in there (git stash push -u), or undo them with git restore .; "
+        "source reset --third-party --yes throws away all such changes.",
+    ),
+)
+
+
 def advice(reasons: Sequence[Reason], url: str) -> str:
     """Return the next steps for all failures of a run."""
-    kinds = {each.kind for each in reasons}
-    host = re.match(r"[a-z+]+://[^/]+/", url)
-    lines = []
-    if kinds & {"unreachable", "stalled"}:
-        lines.append(
-            "If that host cannot be reached from here, name a mirror of it in torchbuild.toml:\n"
-            f'[mirrors]\n"{host[0] if host else url}" = "https://MIRROR/"'
-        )
-    if "denied" in kinds:
-        lines.append(
-            "The server wants to know who asks: see whether the address is right, or log in with git."
-        )
-    if "full" in kinds:
-        lines.append("Make room on the disk.")
-    if "long" in kinds:
-        lines.append("Use a shorter folder, such as C:\\pt.")
-    if "owner" in kinds:
-        lines.append("The checkout belongs to another user: git config --global --add safe.directory FOLDER")
-    if "missing" in kinds:
-        lines.append("If the submodule's address has changed: source reset --third-party")
-    if "yours" in kinds:
-        lines.append(
-            "Commit or stash them in there (git stash push -u), or undo them with git restore .; "
-            "source reset --third-party --yes throws away all such changes."
-        )
+    seen = {each.kind for each in reasons}
+    match = re.match(r"[a-z+]+://[^/]+/", url)
+    host = match[0] if match else url
+    lines = [text.replace("{host}", host) for kinds, text in _ADVICE if not seen.isdisjoint(kinds)]
     return "\n".join((*lines, "Run the same command again: what was fetched stays."))

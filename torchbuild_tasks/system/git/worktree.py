@@ -62,13 +62,8 @@ def commit_of(git: Git, ref: str) -> str:
     Raises:
         SourceError: the repository has none of that name.
     """
-    for name in (ref, f"refs/remotes/origin/{ref}"):
-        commit = (
-            None
-            if ref.startswith("-")
-            else git.output("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        )
-        if commit:
+    for name in () if ref.startswith("-") else (ref, f"refs/remotes/origin/{ref}"):
+        if commit := git.output("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"):
             return commit
     fetch = f"git -C {as_word(git.folder)} fetch"
     if is_shallow(git):
@@ -92,7 +87,6 @@ def add(git: Git, folder: Path, ref: str, access: Access | None = None, *, modul
         folder: where; must not be there, or be empty.
         ref: branch, tag or commit; HEAD is detached.
         access: how what the checkout lacks is fetched.
-        modules: with its submodules.
 
     Raises:
         SourceError: no such ref, something is in `folder`, or git fails.

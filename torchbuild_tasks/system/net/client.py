@@ -53,7 +53,6 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
         back_off: s; the second wait before another attempt is twice that, and each later one doubles.
         longest_wait: seconds of the longest wait, whatever Retry-After says.
         note: seconds between two notes of how far a download is.
-        sleep: waits in the place of ours, which ends at once when a download is stopped.
         wheels: a folder of wheels that pip is sent to as well.
         say: is called with what is waited for and why something is tried again; from any thread.
     """
@@ -71,7 +70,6 @@ class Net(msgspec.Struct, frozen=True, kw_only=True):
     back_off: float = 0.5
     longest_wait: float = 120.0
     note: float = 1.0
-    sleep: Callable[[float], None] | None = None
     wheels: str = ""
     say: Callable[[str], None] = _drop
 
@@ -356,8 +354,7 @@ class Tries:
         """Wait for as long as the server asked, or exponentially longer each time.
 
         Args:
-            trouble: what happened.
-            so_far: bytes that are there; getting further gives all attempts back.
+                so_far: bytes that are there; getting further gives all attempts back.
 
         Raises:
             Refused: that was the last attempt.
@@ -374,7 +371,7 @@ class Tries:
         pause = min(max(self._left.get_backoff_time(), trouble.wait), self._net.longest_wait)
         wait = f" and asked for a wait of {trouble.wait:.0f} s" if trouble.wait else ""
         self._net.say(f"{self._name}: {trouble}{wait}; trying again in {pause:.1f} s")
-        self._halt.sleep(pause, self._net)
+        self._halt.sleep(pause)
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
@@ -406,16 +403,11 @@ class Halt:
                     response.raw.shutdown()
 
     def check(self) -> None:
-        """Raise Halted after a stop."""
         if self._event.is_set():
             raise Halted
 
-    def sleep(self, seconds: float, net: Net) -> None:
-        """Sleep, or raise Halted."""
-        if net.sleep is not None:
-            net.sleep(seconds)
-        else:
-            self._event.wait(seconds)
+    def sleep(self, seconds: float) -> None:
+        self._event.wait(seconds)
         self.check()
 
     @contextlib.contextmanager

@@ -41,7 +41,6 @@ class _Deadline:
             self._set_timer(seconds)
 
     def renew(self, seconds: float) -> None:
-        """Restart the running time."""
         self._until = time.monotonic() + seconds
 
     def _set_timer(self, seconds: float) -> None:
@@ -64,7 +63,6 @@ class _Deadline:
             raise TimeoutError("an answer took too long")
 
     def stop_timing(self) -> None:
-        """Stop the time."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -109,7 +107,6 @@ class _TimedConnection(_Connection):
             self.deadline.check()
 
     def close(self) -> None:
-        """Close the connection and the deadline."""
         self._drop()
         super().close()
 

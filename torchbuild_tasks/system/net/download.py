@@ -41,9 +41,6 @@ def fetch(remote: Remote, target: Path, net: Net, tell: Tell) -> str:
 
     No other process may fetch to the same target meanwhile.
 
-    Args:
-        tell: is called with its progress.
-
     Returns:
         The sha256 in hex.
 
@@ -281,16 +278,13 @@ class Receiver:
         if response.status_code != 200:
             raise Again(f"answered {response.status_code} to a plain question", lied=True)
         about = origin(self._address, response)
-        self._check_size(about.size)
+        if None not in (about.size, self._remote.size) and about.size != self._remote.size:
+            raise Again(f"announced {about.size} bytes instead of {self._remote.size}", lied=True)
         self._check_largest(about.size or 0)
         self.sure = ends_visibly(response) or self._remote.size is not None
         if not self.sure and not self._remote.sha256:
             raise Refused("does not say how long the file is, so one that is cut short could not be noticed")
         self._part.restart(about)
-
-    def _check_size(self, size: int | None) -> None:
-        if None not in (size, self._remote.size) and size != self._remote.size:
-            raise Again(f"announced {size} bytes instead of {self._remote.size}", lied=True)
 
     def _check_largest(self, size: int) -> None:
         """Refuse a file without a size in its row that is larger than any known one."""
@@ -322,7 +316,6 @@ class Receiver:
         part.pieced = True
 
     def _receive(self, response: requests.Response) -> None:
-        """Receive the body."""
         part = self._part
         size = self._total()
         self._tell(self._remote.name, part.done, size)

@@ -35,9 +35,10 @@ from torchbuild_tasks.values import parse_json
 DEFAULT_INDEX: Final = "https://pypi.org/simple"
 SECONDS: Final = 60.0
 _SHOWN: Final = 8  # lines of pip's output that an error quotes
+# Messages of urllib3 2 and requests 2.32.
 _REASON: Final = re.compile(
     r"""\[Errno -?\d+\] ([^'")]+)|(\d{3} \w+ Error: .+?) for url|((?:[Rr]ead|[Cc]onnect\w*) timed out)"""
-)  # messages of urllib3 2 and requests 2.32
+)
 _BRIEFLY: Final = ("--retries", "1", "--timeout", "15")
 # A script that prints the settings of `pip install`, [install] over [global]: `pip download` does not read
 # [install], and `pip config list` does not tell which of two files wins (pip 25). Tried with 21.3, 23 and 26.
@@ -305,8 +306,6 @@ def read_ahead(
 
     Args:
         folder: it exists, is empty, and is used by nothing else.
-        settings: where pip looks.
-        net: how the network is reached.
         address: of the wheel; else pip looks for it.
     """
     if net.offline:
@@ -331,7 +330,6 @@ def list_wheels(
 
     Args:
         wanted: the project, the Python and its ABI.
-        places: in the order of the answer.
         folder: it exists, is empty, and is used by nothing else.
         settings: what else pip goes by: certificates, hosts that are trusted.
         net: how the network is reached; offline, places on this machine alone are asked.
@@ -417,9 +415,8 @@ def _environ(
         own |= {"PIP_EXTRA_INDEX_URL": " ".join(indexes[1:])} if indexes[1:] else {}
     else:
         own["PIP_NO_INDEX"] = "1"
-    own["PIP_FIND_LINKS"] = (
-        " ".join(links) or (folder / "temporary").as_uri()
-    )  # an empty value would be ignored
+    # An empty value would be ignored.
+    own["PIP_FIND_LINKS"] = " ".join(links) or (folder / "temporary").as_uri()
     return {**{name: value for name, value in environ.items() if name not in dropped}, **own}
 
 

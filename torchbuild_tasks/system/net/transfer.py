@@ -46,14 +46,7 @@ Tell = Callable[[str, int, int | None], None]
 
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
-    """A file to download.
-
-    Args:
-        name: file name for messages.
-        urls: its addresses; tried in order.
-        sha256: its hash in hex, if known.
-        size: bytes, if known.
-    """
+    """A file to download, from the first of its addresses that gives it; `name` is for messages."""
 
     name: str
     urls: tuple[str, ...]
@@ -260,7 +253,6 @@ def _read_last_modified(headers: Mapping[str, str]) -> str:
 
 
 def http_date(text: str) -> datetime | None:
-    """Return an HTTP date, or None."""
     from email.utils import parsedate_to_datetime
 
     try:
@@ -335,7 +327,6 @@ class Part:
             self._file = self.path.open("w+b", buffering=0)
 
     def add(self, block: bytes) -> None:
-        """Append a block and hash it."""
         with self._locked(), translate_errors(DownloadFailed, self.path):
             self._check_room()
             self._write(block)
@@ -371,7 +362,6 @@ class Part:
         return self._hash.hexdigest()
 
     def finish(self) -> None:
-        """Move the complete file to its target."""
         with self._locked(), translate_errors(DownloadFailed, self.target):
             self._close()
             files.replace(self.path, self.target)
