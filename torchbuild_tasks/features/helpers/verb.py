@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchbuild_tasks.errors import ArchiveRefused
 from torchbuild_tasks.features.helpers.choose import HelperLine, HelperReport
-from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.options import BuildRequest, own_flag
 from torchbuild_tasks.text.show import columns, finding_text, size_text
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verbs import Outcome
@@ -100,10 +100,9 @@ class HelpersRequest(BuildRequest):
     objects = {"build": ("what",)}
     takes = ("arch", "jobs", "set")
 
-    what: str | None = flag(
+    what: str | None = own_flag(
         "helper to build from source: magma, magma=PATH, or magma=URL@REF",
         metavar="NAME",
-        in_file=False,
         positional=True,
         sample=("helper", "magma"),
     )
