@@ -50,11 +50,6 @@ _LOG: Final = "sccache-away.log"
 _SOURCE: Final = "int torchbuild_trial() { return 1; }\n"
 
 
-def client_of(plan: Distribution | None) -> Client | None:
-    """Return the distributor of a build's compiles; None for a local build."""
-    return Client(plan) if plan else None
-
-
 class Client:
     """Sends compiles to the servers of a scheduler while sccache's server runs for a build.
 
