@@ -34,7 +34,8 @@ from torchbuild_tasks.text.show import plan_text, report_text
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verbs import Outcome
 
-_SAME = "Nothing that these manifests know differs.\n"
+_SAME = "Nothing that a manifest knows differs.\n"
+_SAME_OF_KNOWN = "Nothing that these manifests know differs; what they do not know may.\n"
 _REPLAYED_OF_KNOWN = "This replay differs from the recorded build in nothing that is known; the rest may.\n"
 _REPLAYED = (
     "This replay differs in nothing from the recorded build; its env file is the same, byte for byte.\n"
@@ -44,7 +45,8 @@ _REPLAYED = (
 def compare_text(differing: Sequence[Difference], names: tuple[str, str], unknown: Sequence[str] = ()) -> str:
     """Return every difference by group; `-` marks a missing value."""
     head = f"- {names[0]}\n+ {names[1]}\n"
-    return head + ("".join(_groups(differing)) or _SAME) + _unknown(unknown)
+    same = _SAME_OF_KNOWN if unknown else _SAME
+    return head + ("".join(_groups(differing)) or same) + _unknown(unknown)
 
 
 def _unknown(unknown: Sequence[str]) -> str:
