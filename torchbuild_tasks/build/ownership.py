@@ -281,8 +281,8 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
     build_dir: Path | str
     outputs: Outputs
 
-    def finish(self) -> int:
-        """Record the files of the build, also of a failed one; return how many paths builds own now."""
+    def finish(self) -> None:
+        """Record the files of the build, also of a failed one."""
         after = snapshot(self.root, self.outputs)
         before = read(self.root, BEFORE)
         earlier = read(self.root, OWNED)
@@ -292,7 +292,6 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
         before_file = self.root / STATE_DIR / BEFORE
         with translate_errors(UsageError, before_file):
             unlink(before_file, missing_ok=True)
-        return len(result.owned)
 
 
 def begin(root: Path, build_dir: Path | str, outputs: Outputs, *, log_time: int | None) -> Build:

@@ -80,14 +80,8 @@ class Saves:
         return path
 
 
-class Watch:
-    """Watches the saves in a checkout from its creation on."""
-
-    def __init__(self, root: Path, question: Question) -> None:
-        within = ownership.within(root, Path(question.build_dir))
-        outputs = patterns(question.catalog, question.era).below(within)
-        self._saves = Saves(root, lambda path: starts_build(path, outputs))
-
-    def wait(self, say: Callable[[], None]) -> tuple[str, ...]:
-        """Wait for a save of what is built; see `Saves.wait`."""
-        return self._saves.wait(say)
+def watch_sources(root: Path, question: Question) -> Saves:
+    """Watch the saves of what is built in a checkout from now on."""
+    within = ownership.within(root, Path(question.build_dir))
+    outputs = patterns(question.catalog, question.era).below(within)
+    return Saves(root, lambda path: starts_build(path, outputs))

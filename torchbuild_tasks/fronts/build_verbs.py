@@ -106,7 +106,7 @@ def _watch(request: BuildRequest, report: Reporter) -> Outcome:
 
     What is wrong from the start ends it; a failed build is shown, and the next save waited for.
     """
-    from torchbuild_tasks.build.watch import Watch
+    from torchbuild_tasks.build.watch import watch_sources
     from torchbuild_tasks.context import look, require_checkout
     from torchbuild_tasks.text.words import first_few
 
@@ -114,7 +114,7 @@ def _watch(request: BuildRequest, report: Reporter) -> Outcome:
         if getattr(request, name):
             raise UsageError(f"--watch keeps building, and {flag_name(name)} shows one thing and ends")
     question = look(request)
-    watched = Watch(require_checkout(question), question)
+    watched = watch_sources(require_checkout(question), question)
     _build_once(request, report, first=True)
     again = dataclasses.replace(request, clean=False)
     while True:

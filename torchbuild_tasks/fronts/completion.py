@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from torchbuild_tasks.errors import TorchbuildError
-from torchbuild_tasks.options import BuildRequest, choices_of, flag
+from torchbuild_tasks.options import BuildRequest, choices_of, own_flag
 from torchbuild_tasks.verbs import SESSIONS, Outcome
 
 if TYPE_CHECKING:
@@ -36,11 +36,10 @@ class CompletionRequest(BuildRequest):
     }
     optional = dict.fromkeys(SHELLS, "command")
 
-    command: str | None = flag(
+    command: str | None = own_flag(
         "command that the script completes (default: torchbuild)",
         metavar="COMMAND",
         choices=COMMANDS,
-        in_file=False,
         positional=True,
     )
 

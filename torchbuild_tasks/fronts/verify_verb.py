@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.errors import VerifyFailed
-from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.options import BuildRequest, own_flag
 from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
@@ -20,20 +20,15 @@ if TYPE_CHECKING:
 class VerifyRequest(BuildRequest):
     """The flags of `verify`."""
 
-    closure: bool = flag(
-        "only follow the libraries that `import torch` would load, and name what is missing",
-        default=False,
-        in_file=False,
+    closure: bool = own_flag(
+        "only follow the libraries that `import torch` would load, and name what is missing", default=False
     )
-    provenance: str | None = flag(
+    provenance: str | None = own_flag(
         "only check this wheel against its provenance statement: hash, contents, commits, signature",
         metavar="WHEEL",
-        in_file=False,
     )
-    signers: str | None = flag(
-        "with --provenance: accepted signers, a public SSH key or a file of allowed signers",
-        metavar="FILE",
-        in_file=False,
+    signers: str | None = own_flag(
+        "with --provenance: accepted signers, a public SSH key or a file of allowed signers", metavar="FILE"
     )
 
 

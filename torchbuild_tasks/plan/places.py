@@ -37,15 +37,11 @@ def _installs(decisions: Decisions) -> bool:
     return bool(environment.create or environment.install or environment.better or decisions.companions)
 
 
-def _is_always_needed(decisions: Decisions) -> bool:
-    return True
-
-
 _NEEDED: Final[Mapping[str, Callable[[Decisions], bool]]] = {
     "wheels": _installs,
     "cache_dir": lambda decisions: bool(decisions.cache.tools),
     "patch_dir": lambda decisions: not decisions.question.given("no_patches"),
-    "linker": _is_always_needed,
+    "linker": lambda _: True,
 }
 
 

@@ -7,12 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from torchbuild_tasks.features.cluster.act import client_of
+from torchbuild_tasks.features.cluster.act import Client
 from torchbuild_tasks.model import Distribution
-
-
-def test_a_build_that_sends_nothing_away_has_no_client() -> None:
-    assert client_of(None) is None
 
 
 @pytest.mark.integration
@@ -21,8 +17,7 @@ def test_a_scheduler_that_has_gone_since_the_plan_is_one_warning(tmp_path: Path)
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
     conf = str(tmp_path / "client.conf")
-    client = client_of(Distribution(url=url, conf=conf, compiler="/usr/bin/g++", jobs=4))
-    assert client is not None
+    client = Client(Distribution(url=url, conf=conf, compiler="/usr/bin/g++", jobs=4))
     notes: list[str] = []
     assert client.server_settings(tmp_path, notes.append) == {}
     (note,) = notes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from torchbuild_tasks.options import BuildRequest, flag, flag_name
+from torchbuild_tasks.options import BuildRequest, flag_name, own_flag
 from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
@@ -116,12 +116,8 @@ class BuildsRequest(BuildRequest):
     }
     objects = {"show": ("name",), "use": ("name",), "remove": ("name",), "diff": ("name", "second")}
 
-    second: str | None = flag(
-        "the build to compare it with",
-        metavar="NAME",
-        in_file=False,
-        positional=True,
-        sample=("other build", "OTHER"),
+    second: str | None = own_flag(
+        "the build to compare it with", metavar="NAME", positional=True, sample=("other build", "OTHER")
     )
 
 
@@ -149,5 +145,5 @@ def run_action(request: BuildsRequest, report: Reporter) -> Answer:
         case "diff":
             one = decide(look(dataclasses.replace(request, name=request.name)))
             other = decide(look(dataclasses.replace(request, name=request.second)))
-            return differences(one, other)
+            return tuple(differences(one, other))
     return act.list_builds(about.settings, about.main)

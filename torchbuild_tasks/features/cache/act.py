@@ -12,7 +12,7 @@ from torchbuild_tasks.errors import CleanRefused, UsageError
 from torchbuild_tasks.features.cache import server
 from torchbuild_tasks.features.cache.choose import CHOICE, PREFIXES, SCCACHE
 from torchbuild_tasks.features.cache.folder import Memory
-from torchbuild_tasks.features.cache.run import Distributor, cache_running
+from torchbuild_tasks.features.cache.run import cache_running
 from torchbuild_tasks.model import BuildPlan, CachePlan, CacheState, CacheTool
 from torchbuild_tasks.system.remove import remove_tree, size_of
 from torchbuild_tasks.text.show import size_text
@@ -113,11 +113,9 @@ def serve_cache(
     root: Path,
     say: Say,
     wait: Callable[[], None],
-    distributor: Distributor | None = None,
 ) -> None:
     """Run the plan's sccache server for builds by hand until `wait` returns, or Ctrl-C."""
-    serving = cache_running(plan, addresses, environ, root, say, name="serve", distributor=distributor)
-    with serving as running:
+    with cache_running(plan, addresses, environ, root, say, name="serve") as running:
         set_by = "set {}={}" if sys.platform == "win32" else "export {}='{}'"
         led = [name for name in ("SCCACHE_SERVER_UDS", "SCCACHE_SERVER_PORT") if name in running.environ]
         if not led:

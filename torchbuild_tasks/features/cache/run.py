@@ -8,7 +8,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from torchbuild_tasks.errors import INTERRUPTIONS
 from torchbuild_tasks.features.cache import probe, server, stats
@@ -50,22 +50,6 @@ class Running:
     unlaunched: bool = False
 
 
-class Distributor(Protocol):
-    """Sends compiles to other machines through sccache's server; implemented in features/cluster."""
-
-    def server_settings(self, root: Path, say: Say, /) -> dict[str, str]: ...
-    def sending(
-        self,
-        running: server.Server,
-        launcher: str,
-        environ: dict[str, str],
-        settings: Mapping[str, str],
-        say: Say,
-        every: float,
-        /,
-    ) -> contextlib.AbstractContextManager[None]: ...
-
-
 @contextlib.contextmanager
 def cache_running(
     plan: CachePlan | None,
@@ -76,7 +60,6 @@ def cache_running(
     *,
     name: str = "build",
     every: float = EVERY,
-    distributor: Distributor | None = None,
     complete: bool = True,
     goes_on: bool = False,
 ) -> Iterator[Running]:
@@ -90,7 +73,6 @@ def cache_running(
         say: shows a line to a person, from any thread.
         name: tells servers of one checkout apart that may run at the same time.
         every: seconds between two looks at a shared cache.
-        distributor: has compiles sent to other machines; None compiles all of them here.
         complete: whether all of torch is compiled once the body has ended well.
         goes_on: whether an earlier run that did not end well has compiled some of it.
     """
@@ -105,7 +87,7 @@ def cache_running(
             one = _One(tool, plan, running, memory, say, complete=complete, goes_on=goes_on)
             at_end.push(one.finish)
             if tool.name == "sccache":
-                one.serve(root, name, remotes, every, distributor, at_end)
+                one.serve(root, name, remotes, every, at_end)
             elif tool.name == RECC:
                 one.connect(root, remotes, every, at_end)
             else:
@@ -162,20 +144,19 @@ class _One:
             self._say(line)
 
     def serve(
-        self,
-        root: Path,
-        name: str,
-        remotes: tuple[Remote, ...],
-        every: float,
-        distributor: Distributor | None,
-        at_end: contextlib.ExitStack,
+        self, root: Path, name: str, remotes: tuple[Remote, ...], every: float, at_end: contextlib.ExitStack
     ) -> None:
-        """Start the server with the shared caches that respond, and watch these."""
+        """Start the server with the shared caches that respond, and watch these; send compiles away."""
         environ, self._running.environ = self._running.environ, server.disk_only(self._running.environ)
         remotes = tuple(_with_login(remote, environ) for remote in remotes)
         remotes = tuple(remote for remote in remotes if self._answers(remote))
         if remotes:  # only those of --cache, with logins from the environment
             environ = {k: v for k, v in environ.items() if not server.REMOTE.match(k) or k.endswith(_LOGIN)}
+        distributor = None
+        if self._plan.distribution:
+            from torchbuild_tasks.features.cluster.act import Client
+
+            distributor = Client(self._plan.distribution)
         away = distributor.server_settings(root, self._say) if distributor else {}
         started = server.Server(self._tool.program, own_place(root, name), environ | away)
         levels = server_variables(remotes)

@@ -60,7 +60,6 @@ def run_action(request: CacheRequest, report: Reporter) -> tuple[CacheState, ...
     """
     from torchbuild_tasks.context import cache_addresses, decide, look, require_checkout
     from torchbuild_tasks.features.cache import act
-    from torchbuild_tasks.features.cluster.act import client_of
     from torchbuild_tasks.flag_values import refuse_stale
     from torchbuild_tasks.system.signals import interruptible
 
@@ -78,9 +77,6 @@ def run_action(request: CacheRequest, report: Reporter) -> tuple[CacheState, ...
             case "serve":
                 addresses = cache_addresses(question)
                 root = require_checkout(question)
-                away = client_of(caches.distribution)
-                act.serve_cache(
-                    caches, addresses, environ, root, report.note, act.sleep_until_interrupted, away
-                )
+                act.serve_cache(caches, addresses, environ, root, report.note, act.sleep_until_interrupted)
                 return ()
     return act.cache_states(caches, environ)

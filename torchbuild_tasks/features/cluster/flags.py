@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.options import BuildRequest, own_flag
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,31 +19,20 @@ class ClusterRequest(BuildRequest):
     }
     objects = {"server": ("scheduler",), "join": ("scheduler",)}
 
-    scheduler: str | None = flag(
+    scheduler: str | None = own_flag(
         "address of the scheduler (status: default all that you joined)",
         metavar="URL",
-        in_file=False,
         positional=True,
         sample=("scheduler", "http://HOST:10600"),
     )
-    listen: str | None = flag(
+    listen: str | None = own_flag(
         "address to listen on (default: a scheduler everywhere, a server at its token's address)",
         metavar="ADDRESS[:PORT]",
-        in_file=False,
     )
-    allow: tuple[str, ...] = flag(
-        "make a token for a server at this address; may be repeated",
-        metavar="ADDRESS[:PORT]",
-        default=(),
-        in_file=False,
+    allow: tuple[str, ...] = own_flag(
+        "make a token for a server at this address; may be repeated", metavar="ADDRESS[:PORT]", default=()
     )
-    token_file: str | None = flag(
-        "token file, copied from the scheduler's machine",
-        metavar="FILE",
-        in_file=False,
-    )
-    space: str | None = flag(
-        "folder for a server's toolchains and compiles (default: beside the helpers)",
-        metavar="FOLDER",
-        in_file=False,
+    token_file: str | None = own_flag("token file, copied from the scheduler's machine", metavar="FILE")
+    space: str | None = own_flag(
+        "folder for a server's toolchains and compiles (default: beside the helpers)", metavar="FOLDER"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.options import BuildRequest, own_flag
 from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
@@ -22,17 +22,14 @@ class ConfigRequest(BuildRequest):
 
     takes = tuple(field.name for field in dataclasses.fields(BuildRequest) if field.metadata["in_file"])
 
-    write: bool = flag(
-        "write ./torchbuild.toml with every key, its meaning, and your current values",
-        default=False,
-        in_file=False,
+    write: bool = own_flag(
+        "write ./torchbuild.toml with every key, its meaning, and your current values", default=False
     )
-    user: bool = flag(
+    user: bool = own_flag(
         "with --write: write the user-wide file, for all checkouts; a project's file has priority",
         default=False,
-        in_file=False,
     )
-    schema: bool = flag("print the JSON schema of torchbuild.toml, for editors", default=False, in_file=False)
+    schema: bool = own_flag("print the JSON schema of torchbuild.toml, for editors", default=False)
 
 
 def run(request: ConfigRequest, report: Reporter) -> Outcome:

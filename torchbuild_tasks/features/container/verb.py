@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.errors import ContainerError, UsageError
-from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.options import BuildRequest, own_flag
 from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
@@ -39,26 +39,18 @@ class ContainerRequest(BuildRequest):
         *("jobserver", "offline", "dry_run", "out"),
     )
 
-    file: str | None = flag(
+    file: str | None = own_flag(
         "file to write the image to, or to read it from",
         metavar="FILE",
-        in_file=False,
         positional=True,
         sample=("file of the image", "image.tar"),
     )
-    engine: str | None = flag(
-        "podman, docker or buildah (default: the first that answers)",
-        metavar="NAME",
-        choices="engine",
-        in_file=False,
+    engine: str | None = own_flag(
+        "podman, docker or buildah (default: the first that answers)", metavar="NAME", choices="engine"
     )
-    base: str | None = flag(
-        "base image (default: a known one for this CUDA and system)", metavar="IMAGE", in_file=False
-    )
-    memory: str | None = flag(
-        "memory that a container may use, such as 24G (default: seven eighths)",
-        metavar="SIZE",
-        in_file=False,
+    base: str | None = own_flag("base image (default: a known one for this CUDA and system)", metavar="IMAGE")
+    memory: str | None = own_flag(
+        "memory that a container may use, such as 24G (default: seven eighths)", metavar="SIZE"
     )
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.errors import PlanRefused
-from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.options import BuildRequest, own_flag
 from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 class DoctorRequest(BuildRequest):
     """The flags of `doctor`."""
 
-    fix: bool = flag(
-        "fix what can be fixed safely; asks before each (--yes answers)",
-        default=False,
-        in_file=False,
-    )
+    fix: bool = own_flag("fix what can be fixed safely; asks before each (--yes answers)", default=False)
 
 
 def run(request: DoctorRequest, report: Reporter) -> Outcome:

@@ -28,7 +28,7 @@ from torchbuild_tasks.features.manifest.replay import (
 )
 from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.model.record import Manifest, VerifyReport
-from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.options import BuildRequest, own_flag
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.text.show import plan_text, report_text
 from torchbuild_tasks.values import replace
@@ -46,7 +46,7 @@ def compare_text(differing: Sequence[Difference], names: tuple[str, str], unknow
     """Return every difference by group; `-` marks a missing value."""
     head = f"- {names[0]}\n+ {names[1]}\n"
     same = _SAME_OF_KNOWN if unknown else _SAME
-    return head + ("".join(_groups(differing)) if differing else same) + _unknown(unknown)
+    return head + ("".join(_groups(differing)) or same) + _unknown(unknown)
 
 
 def _unknown(unknown: Sequence[str]) -> str:
@@ -100,10 +100,9 @@ class ReplayRequest(BuildRequest):
 
     positionals = ("manifest",)
 
-    manifest: str | None = flag(
+    manifest: str | None = own_flag(
         "manifest of a build (torchbuild-manifest.json in its build tree)",
         metavar="MANIFEST",
-        in_file=False,
         positional=True,
         sample=("manifest", "MANIFEST"),
     )
@@ -115,24 +114,20 @@ class CompareRequest(BuildRequest):
 
     positionals = ("manifest", "other")
 
-    manifest: str | None = flag(
+    manifest: str | None = own_flag(
         "manifest of a build (torchbuild-manifest.json in its build tree), or the build's name",
         metavar="MANIFEST",
-        in_file=False,
         positional=True,
         sample=("manifest", "MANIFEST"),
     )
-    other: str | None = flag(
+    other: str | None = own_flag(
         "manifest of another build, or its name",
         metavar="OTHER",
-        in_file=False,
         positional=True,
         sample=("other manifest", "OTHER"),
     )
-    bits: bool = flag(
-        "compare two wheels, archives or libraries file by file, and explain each difference",
-        default=False,
-        in_file=False,
+    bits: bool = own_flag(
+        "compare two wheels, archives or libraries file by file, and explain each difference", default=False
     )
 
 

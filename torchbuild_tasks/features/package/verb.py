@@ -13,7 +13,7 @@ import msgspec
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import NotBuilt, PackageRefused, UsageError
 from torchbuild_tasks.features.package.choose import CUDA_LIBRARIES, uv_settings
-from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.options import BuildRequest, own_flag
 from torchbuild_tasks.text.show import columns, size_text
 from torchbuild_tasks.text.words import first_few
 from torchbuild_tasks.verbs import Outcome
@@ -45,29 +45,23 @@ class PackageRequest(BuildRequest):
         "uv": "print what another project needs to use this torch with uv",
     }
 
-    wheel: str | None = flag(
-        "package this wheel (default: the last build's, in dist/)", metavar="FILE", in_file=False
-    )
-    cuda_libraries: str | None = flag(
+    wheel: str | None = own_flag("package this wheel (default: the last build's, in dist/)", metavar="FILE")
+    cuda_libraries: str | None = own_flag(
         "NVIDIA's libraries: depend on NVIDIA's wheels (default for a wheel on Linux), bundle them (default "
         "on Windows and for conda), or leave them to the system (default for libtorch on Linux)",
         metavar="HOW",
         choices=CUDA_LIBRARIES,
-        in_file=False,
     )
-    local: str | None = flag(
-        "local part of the version: auto (cpu, cu126), none, or your own (default: as built)",
-        metavar="PART",
-        in_file=False,
+    local: str | None = own_flag(
+        "local part of the version: auto (cpu, cu126), none, or your own (default: as built)", metavar="PART"
     )
-    graft: tuple[str, ...] = flag(
+    graft: tuple[str, ...] = own_flag(
         "also copy this library (libfoo.so.1, or a pattern) into the package; may be repeated",
         metavar="NAME",
         default=(),
-        in_file=False,
     )
-    keep_debug: bool = flag("keep debug information in the libraries", default=False, in_file=False)
-    max_size: str | None = flag("refuse a package above this size, such as 2G", metavar="SIZE", in_file=False)
+    keep_debug: bool = own_flag("keep debug information in the libraries", default=False)
+    max_size: str | None = own_flag("refuse a package above this size, such as 2G", metavar="SIZE")
 
 
 def run(request: PackageRequest, report: Reporter) -> Outcome:

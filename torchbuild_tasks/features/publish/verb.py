@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchbuild_tasks.errors import PackageRefused
-from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.options import BuildRequest, own_flag
 from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
@@ -22,23 +22,20 @@ class PublishRequest(BuildRequest):
     positionals = ("place",)
     takes = ("dry_run", "yes")
 
-    place: str | None = flag(
+    place: str | None = own_flag(
         "a folder, which becomes an index, or the upload address of an index",
         metavar="FOLDER|URL",
-        in_file=False,
         positional=True,
         sample=("folder or address of an index", "FOLDER|URL"),
     )
-    file: tuple[str, ...] = flag(
+    file: tuple[str, ...] = own_flag(
         "publish this package; may be repeated (default: all in dist/packages of the checkout)",
         metavar="FILE",
         default=(),
-        in_file=False,
     )
-    index: str | None = flag(
+    index: str | None = own_flag(
         "address where pip reads the index (default: PyPI's for PyPI, else simple/ below the address)",
         metavar="URL",
-        in_file=False,
     )
 
 

@@ -39,7 +39,7 @@ from torchbuild_tasks.ninja.step_times import (
     hits,
 )
 from torchbuild_tasks.ninja.timeline import critical_path, lanes, trace_events
-from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.options import BuildRequest, own_flag
 from torchbuild_tasks.system.files import STATE_DIR, state_dir, translate_errors, write_atomic
 from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.text.visible import visible_json
@@ -53,11 +53,7 @@ PAGE: Final = "report.html"
 class ReportRequest(BuildRequest):
     """The flags of `report`."""
 
-    trace: str | None = flag(
-        "also write the timeline as a trace for Perfetto or Chrome",
-        metavar="FILE",
-        in_file=False,
-    )
+    trace: str | None = own_flag("also write the timeline as a trace for Perfetto or Chrome", metavar="FILE")
 
 
 def run(request: ReportRequest, report: Reporter) -> Outcome:

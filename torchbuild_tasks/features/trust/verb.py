@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from torchbuild_tasks.options import BuildRequest, flag
+from torchbuild_tasks.options import BuildRequest, own_flag
 from torchbuild_tasks.verbs import Outcome
 
 if TYPE_CHECKING:
@@ -18,13 +18,11 @@ class TrustRequest(BuildRequest):
 
     optional = {"": "path"}
 
-    path: str | None = flag(
-        "folder with a torchbuild.toml, or the file (default: the one that applies here)",
-        metavar="PATH",
-        in_file=False,
+    path: str | None = own_flag(
+        "folder with a torchbuild.toml, or the file (default: the one that applies here)", metavar="PATH"
     )
-    list: bool = flag("list what is trusted, and whether it has changed", default=False, in_file=False)
-    revoke: bool = flag("no longer trust it", default=False, in_file=False)
+    list: bool = own_flag("list what is trusted, and whether it has changed", default=False)
+    revoke: bool = own_flag("no longer trust it", default=False)
 
 
 def run(request: TrustRequest, report: Reporter) -> Outcome:
