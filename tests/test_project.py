@@ -211,6 +211,11 @@ def test_a_vulnerability_is_reported_where_the_source_is() -> None:
     assert f"({PROJECT['project']['urls']['Source']}/security/advisories/new)" in text
 
 
+def test_git_for_windows_changes_no_line_end() -> None:
+    """By default it writes CRLF into a clone; the attribute had been for a folder that was moved."""
+    assert "* -text" in (ROOT / ".gitattributes").read_text("utf-8").splitlines()
+
+
 def test_no_folder_of_tests_is_left_out(pytestconfig: pytest.Config) -> None:
     """By default pytest skips folders called build."""
     patterns = pytestconfig.getini("norecursedirs")

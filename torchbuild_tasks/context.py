@@ -13,19 +13,25 @@ from typing import TYPE_CHECKING, Any, Final
 from torchbuild_tasks.about import __version__
 from torchbuild_tasks.catalog import Catalog, load_catalog
 from torchbuild_tasks.catalog.templates import load_templates
-from torchbuild_tasks.errors import PlanRefused, UsageError
+from torchbuild_tasks.errors import PlanRefused, TorchbuildError, UsageError
 from torchbuild_tasks.facts.answers import Answers
 from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.settings import find_settings, find_user_settings
 from torchbuild_tasks.facts.store import look_at_brought, store_folder
-from torchbuild_tasks.facts.tree import look_at_commit_time, look_at_patches, look_at_tree, patch_folders
+from torchbuild_tasks.facts.tree import (
+    look_at_commit_time,
+    look_at_patches,
+    look_at_running,
+    look_at_tree,
+    patch_folders,
+)
 from torchbuild_tasks.facts.trust import TEMPLATES, is_trusted, own_templates, place_of
 from torchbuild_tasks.features.builds.named_build import Named, config_of, note_of, read_default, resolve
 from torchbuild_tasks.features.cache.address import is_reapi
 from torchbuild_tasks.features.cluster.choose import file_name, scheduler_url
 from torchbuild_tasks.flag_values import check_request, check_texts, set_stale_aside
-from torchbuild_tasks.model import FACTS_SCHEMA, BuildPlan, Cluster, Facts
+from torchbuild_tasks.model import FACTS_SCHEMA, BuildPlan, Cluster, Facts, Running
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.linker import refuse_linker
 from torchbuild_tasks.plan.make import make_plan
@@ -125,6 +131,14 @@ def take_default(request: BuildRequest, say: Callable[[str], None]) -> BuildRequ
         )
     say(f"using the build {name}, as `builds use` chose; --name none uses the checkout itself")
     return dataclasses.replace(request, name=name)
+
+
+def who_works(request: BuildRequest) -> Running | None:
+    """Return the command that works on the checkout of a request now."""
+    with contextlib.suppress(TorchbuildError):
+        about = read_named_build(request)
+        return look_at_running(Probe(), str(about.place.folder if about.place else about.main))
+    return None
 
 
 def read_trusted_settings(request: BuildRequest) -> Settings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import json
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -47,6 +48,7 @@ from torchbuild_tasks.model.source import Away, Checkout, Entering, Last, Shown,
 from torchbuild_tasks.model.wheel import Member
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.versions import version_lines
+from torchbuild_tasks.system import lock
 from torchbuild_tasks.values import dumps, from_json, replace
 from torchbuild_tasks.verbs import VERBS, Outcome
 
@@ -416,6 +418,21 @@ def test_an_error_is_an_object_for_a_program(
     data = json.loads(said.out)
     assert (data["exit_code"], data["what"]) == (error.exit_code, error.what)
     assert said.err == ""
+
+
+def test_who_misses_a_build_that_is_under_way_is_told_to_wait(
+    give: Give, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`report` in a first build had said to build first, for which there was no room beside that one."""
+    request = request_of("report", source=str(tmp_path))
+    give("report", errors.NotBuilt("There is no log.", next_step="Build first"))
+    with lock.hold(tmp_path, "build"):
+        assert run_verb("report", request) == 21
+        said = capsys.readouterr().err
+    assert f"process {os.getpid()}" in said and "Wait until it is over." in said and "Build first" not in said
+    give("report", errors.NotBuilt("There is no log.", next_step="Build first"))
+    run_verb("report", request)
+    assert "Build first" in capsys.readouterr().err
 
 
 def test_every_error_has_a_code_of_its_own() -> None:

@@ -33,6 +33,7 @@ from torchbuild_tasks.text.words import as_word, shell_line
 from torchbuild_tasks.values import replace
 
 _NO_NETWORK: Final = "Without network, point pip at a folder of wheels: --offline --wheels folder"
+_OF_NETWORK: Final = ("network", "certificate", "damaged-download")  # rows of known failures
 
 
 def refresh_tree(work: Work) -> Work:
@@ -315,9 +316,13 @@ def install(work: Work, command: Command) -> None:
 
 
 def _advise(work: Work, lines: Sequence[str]) -> str:
-    """Return what to do about a pip that failed: by its output, and for want of a network."""
+    """Return what to do about a pip that failed: by its output, and unless that is of this machine alone,
+    for want of a network.
+    """
     from torchbuild_tasks.features.diagnosis.act import explain_output
 
     known = explain_output(work, "\n".join(lines))
     why = (known.cause, known.fix, known.command and f"$ {known.command}") if known else ()
-    return "\n".join(filter(None, (*why, _NO_NETWORK, f"The whole output: {work.ledger.log.path}")))
+    if known is None or known.id in _OF_NETWORK:
+        why = (*why, _NO_NETWORK)
+    return "\n".join(filter(None, (*why, f"The whole output: {work.ledger.log.path}")))

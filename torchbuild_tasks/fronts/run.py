@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.errors import TorchbuildError, Untrusted, UsageError
+from torchbuild_tasks.errors import NotBuilt, TorchbuildError, Untrusted, UsageError
 from torchbuild_tasks.fronts.output import (
     complete_commands,
     err,
@@ -84,6 +84,8 @@ def run_verb(verb: str, request: BuildRequest) -> int:
             return outcome.exit_code
     except TorchbuildError as error:
         error.what = _as_written(error.what, original)
+        if isinstance(error, NotBuilt):
+            error.next_step = _wait_for(request) or error.next_step
         show_error(error, as_json=request.json, redactor=report.redactor, request=original)
         return error.exit_code
     except (MemoryError, RuntimeError, OSError) as error:
@@ -91,6 +93,14 @@ def run_verb(verb: str, request: BuildRequest) -> int:
             raise
         show_error(refused, as_json=request.json, redactor=report.redactor)
         return refused.exit_code
+
+
+def _wait_for(request: BuildRequest) -> str:
+    """Return what to do where a build that would leave what is missing is under way; "" without one."""
+    from torchbuild_tasks.context import who_works
+
+    running = who_works(request)
+    return f"{running} works on this checkout now. Wait until it is over." if running else ""
 
 
 def _as_written(what: str, request: BuildRequest) -> str:

@@ -15,6 +15,14 @@ from torchbuild_tasks.features.container.act import write_files
 from torchbuild_tasks.features.container.show import CONTAINERFILE, TOOL
 
 
+def test_the_image_gets_every_file_that_the_tool_reads() -> None:
+    """Of whatever kind: a list of endings had left out what --reproducible gives to CMake."""
+    package = Path(act.__file__).resolve().parents[2]
+    copied = {name for _, name in act._own_files()}
+    read = {path.relative_to(package).as_posix() for path in (package / "data").rglob("*") if path.is_file()}
+    assert read and not read - copied
+
+
 def test_a_folder_of_the_users_keeps_its_files(tmp_path: Path) -> None:
     """`--out .` in a project: its .gitignore is not ours, and neither is its Containerfile."""
     for name in (".gitignore", CONTAINERFILE):

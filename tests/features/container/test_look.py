@@ -79,3 +79,13 @@ def test_how_this_machine_gets_packages_is_handed_on(tmp_path: Path) -> None:
     assert look_at_host(str(checkout), environ, tmp_path).common == ""
     (checkout / ".git").write_text("gitdir: ../.git/modules/x\n", "utf-8")
     assert look_at_host(str(checkout), environ, tmp_path).common == ""
+
+
+def test_pips_settings_are_those_that_pip_reads(tmp_path: Path) -> None:
+    """pip 26.3, _internal/configuration.py: XDG's folder counts, and the null device stands for no file."""
+    for name in ("xdg", "home/.config"):
+        (tmp_path / name / "pip").mkdir(parents=True)
+        (tmp_path / name / "pip/pip.conf").touch()
+    environ = {"HOME": f"{tmp_path}/home", "XDG_CONFIG_HOME": f"{tmp_path}/xdg"}
+    assert look_at_host("/co", environ).pip == f"{tmp_path}/xdg/pip/pip.conf"
+    assert look_at_host("/co", {**environ, "PIP_CONFIG_FILE": os.devnull}).pip == ""

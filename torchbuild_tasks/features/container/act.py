@@ -37,7 +37,7 @@ FOLDER: Final = ".devcontainer/torchbuild"
 _WRITTEN: Final = ".written.json"
 _IGNORE: Final = ".gitignore"
 _PACKAGE: Final = Path(__file__).resolve().parents[2]
-_SUFFIXES: Final = (".py", ".toml", ".diff", ".in", ".css", ".js", ".html", ".typed", ".json")
+_BYTE_CODE: Final = "__pycache__"  # all else in the package is ours, whatever it is called
 # Without -P Python would import modules of the current folder, a checkout, first.
 _LAUNCHER: Final = '#!/bin/sh\nexec /opt/torchbuild/bin/python -P -m torchbuild_tasks "$@"\n'
 _INSPECT: Final = ("inspect", "--type", "image")
@@ -153,7 +153,7 @@ def _write_tool(folder: Path, before: Mapping[str, str]) -> dict[str, str]:
 
 def _own_files() -> Iterator[tuple[Path, str]]:
     for path in sorted(_PACKAGE.rglob("*")):
-        if path.suffix in _SUFFIXES and path.is_file() and "__pycache__" not in path.parts:
+        if path.is_file() and _BYTE_CODE not in path.parts:
             yield path, path.relative_to(_PACKAGE).as_posix()
     templates = _PACKAGE.parent / "env_templates"  # in a checkout; in a wheel they are inside
     for path in sorted(templates.glob("*.in")) if templates.is_dir() else ():
