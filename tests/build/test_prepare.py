@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.machines import linux_facts, plan_of
 from tests.support.preflight import RecordingReporter, ledger_of
+from torchbuild_tasks.build import prepare
 from torchbuild_tasks.build.prepare import install, list_venv_commands, prepare_python, uses_uv, write_envs
 from torchbuild_tasks.build.work import Fetching, Work
 from torchbuild_tasks.catalog import load_catalog
@@ -65,6 +66,31 @@ def test_what_a_killed_install_left_is_moved_out_of_the_way_of_a_checkout(tmp_pa
     prepare_python(work)
     assert half.exists() is (mode == "wheel")
     assert half.with_name("torch.kept-1").exists() is (mode == "develop")
+
+
+@pytest.mark.parametrize("name", ["CMAKE_MAKE_PROGRAM:FILEPATH", "CMAKE_COMMAND:INTERNAL"])
+@pytest.mark.parametrize("kept", [True, False])
+def test_cmake_runs_again_where_the_venv_before_had_its_ninja(
+    name: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / ".torchbuild/venv-3.11/bin/python"
+    create = Command(argv=("/bin/python3", "-m", "venv", str(python.parents[1])), cwd="/", because="a test")
+    plan = plan_of(linux_facts())
+    environment = Environment(python=str(python), version="3.11.7", create=create)
+    plan = replace(plan, environment=environment, build_dir=str(tmp_path))
+    program = python.with_name("ninja")
+    (tmp_path / "CMakeCache.txt").write_text(f"{name}={program}\n", "utf-8")
+
+    def makes_a_venv(work: Work, command: Command) -> None:
+        python.parent.mkdir(parents=True)
+        if kept:
+            program.touch()
+
+    monkeypatch.setattr(prepare, "install", makes_a_venv)
+    work = work_of(linux_facts(), plan, tmp_path)
+    with work.ledger:
+        prepare_python(work)
+    assert (tmp_path / "CMakeCache.txt").exists() is kept
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,20 @@ def prepare_python(work: Work) -> Work:
         _set_aside_half_torch(work)
     if environment.better:
         _install_optional(work, environment.better)
+    if environment.create and not complete:
+        _forget_lost_program(work)
     return replace(work, environ={**work.env, **_pip_variables(work)})
+
+
+def _forget_lost_program(work: Work) -> None:
+    """Let CMake run again where its cache names a program that stood in the venv before this one."""
+    from torchbuild_tasks.build.build_program import lost_program
+
+    if lost := lost_program(work.build_dir):
+        from torchbuild_tasks.build.clean import set_cmake_cache_aside
+
+        set_cmake_cache_aside(work)
+        work.report.note(f"CMake runs again: {lost} made the build tree and is gone")
 
 
 def _set_aside_half_torch(work: Work) -> None:

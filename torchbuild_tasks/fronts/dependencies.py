@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,13 +47,8 @@ def _show(what: str) -> None:
 
 def _install_command() -> str:
     """Return the command that installs all dependencies of this copy of the package."""
-    from importlib.util import find_spec
-
-    from torchbuild_tasks.text.words import shell_line
+    from torchbuild_tasks.system.own import install_line
 
     checkout = Path(torchbuild_tasks.__file__).parents[1]
     what = ("-e", str(checkout)) if (checkout / "pyproject.toml").is_file() else (_PACKAGE,)
-    pip: tuple[str, ...] = (sys.executable, "-m", "pip", "install")
-    if find_spec("pip") is None:  # uv makes venvs without it
-        pip = ("uv", "pip", "install", "--python", sys.executable)
-    return shell_line((*pip, *what), windows=os.name == "nt")
+    return install_line(*what)

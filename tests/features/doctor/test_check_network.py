@@ -50,7 +50,7 @@ def test_names_and_servers_are_distinct() -> None:
 def test_offline_is_reported_once() -> None:
     gone = tuple(reached(host, dns="its name does not resolve", https=None) for host in ("a", "b", "c"))
     found = check("dns", seen=health(reached=gone))
-    assert found.text == "no host can be reached: its name does not resolve (a, b, c)"
+    assert found.text == "no host was reached: its name does not resolve (a, b, c)"
     assert check("https", seen=health(reached=gone)).status == "skipped"
     assert "--offline" in check("dns", seen=health(reached=None, offline=True)).text
 

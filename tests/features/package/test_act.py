@@ -16,6 +16,7 @@ from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import ArchiveRefused, PackageRefused
 from torchbuild_tasks.features.package import act
 from torchbuild_tasks.features.package.look import look_at_wheel
+from torchbuild_tasks.system.own import extra_line
 
 pytest.importorskip("auditwheel")
 pytest.importorskip("delvewheel")
@@ -102,7 +103,7 @@ def test_a_missing_tool_is_named_with_how_to_get_it(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(PackageRefused, match="auditwheel and delvewheel") as caught:
         make(wheel, order(tmp_path / "out"))
-    assert caught.value.next_step.endswith(" -m pip install 'torchbuild-tasks[package]'")
+    assert caught.value.next_step == f"Install it: {extra_line('package')}"
     assert sys.executable in caught.value.looked[0]
     assert not (tmp_path / "out").exists()
 

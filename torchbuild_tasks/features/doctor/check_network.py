@@ -80,7 +80,7 @@ def check_dns(view: View) -> tuple[Finding, ...]:
     """Check whether the names of the hosts that the plan needs can be resolved."""
     if why := _why_not_checked(view):
         return (Finding.skipped("dns", f"network: {why}"),)
-    fix = "Ask the owner of the network, or use a proxy."
+    fix = "Try again on a machine at rest; if it stays so, ask the owner of the network, or use a proxy."
     return _judge_each(view, "dns", lambda host: host.dns, "host names resolve", fix)
 
 
@@ -105,7 +105,7 @@ def _judge_each(
         return (Finding.ok(id, f"{good}: " + ", ".join(f"{host.host} ({host.why})" for host in probed)),)
     if len(bad) == len(probed) > 1 and len({problem(host) for host in bad}) == 1:  # offline: one finding
         names = ", ".join(host.host for host in bad)
-        return (Finding.warn(id, f"no host can be reached: {problem(bad[0])} ({names})", fix),)
+        return (Finding.warn(id, f"no host was reached: {problem(bad[0])} ({names})", fix),)
     texts = (f"{host.host}, needed for {host.why}: {problem(host)}" for host in bad)
     return tuple(Finding.warn(id, text, fix) for text in texts)
 

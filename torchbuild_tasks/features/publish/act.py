@@ -101,12 +101,12 @@ def need(module: str, what: str, extra: str) -> None:
         PackageRefused: this Python does not have it.
     """
     if importlib.util.find_spec(module) is None:
-        from torchbuild_tasks.system.net.pip import extra_command
+        from torchbuild_tasks.system.own import extra_line
 
         raise PackageRefused(
             f"{what}, which this Python does not have. Nothing was sent.",
             looked=(f"Python: {sys.executable}",),
-            next_step=f"Install it: {extra_command(extra)}",
+            next_step=f"Install it: {extra_line(extra)}",
         )
 
 

@@ -161,8 +161,7 @@ def _bring_all(task: Task, root: Path, pins: Sequence[PinRow]) -> None:
     if failed:
         first = next(iter(failed.values()))
         raise SourceError(
-            f"{len(failed)} of {len(pins)} folders could not be fetched: {', '.join(failed)}. "
-            "The others are there, and the same command goes on.",
+            f"{len(failed)} of {len(pins)} folders could not be fetched: {', '.join(failed)}.",
             looked=first.looked,
             next_step=first.next_step,
         )

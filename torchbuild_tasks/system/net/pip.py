@@ -243,11 +243,6 @@ def python_with_pip() -> tuple[str, ...]:
     )
 
 
-def extra_command(extra: str) -> str:
-    """Return the command that installs an extra of this package in the Python that runs it."""
-    return f"{as_word(sys.executable)} -m pip install 'torchbuild-tasks[{extra}]'"
-
-
 def download_wheel(
     wanted: WheelWanted, folder: Path, settings: PipSettings, net: Net, tell: Tell
 ) -> tuple[Path, str]:
