@@ -29,7 +29,7 @@ def look_at_installers(probe: Probe) -> tuple[InstallerSetting, ...]:
     for name in (*_OF_UV, *_FILES_OF_UV):
         if value := probe.variable(name):
             found[name] = _setting(probe, name, value, "", files=name in _FILES_OF_UV)
-    for path in _places(probe):
+    for path in files_of_pip(probe):
         for option, value in _lines(probe, path):
             name = _variable(option)
             found.setdefault(name, _setting(probe, name, value, path, files=option in _FILES_OF_PIP))
@@ -47,7 +47,7 @@ def _setting(probe: Probe, name: str, value: str, place: str, *, files: bool) ->
     return InstallerSetting(name=name, value=shown, place=place, gone=gone)
 
 
-def _places(probe: Probe) -> Iterator[str]:
+def files_of_pip(probe: Probe) -> Iterator[str]:
     """Yield pip's files, the strongest first, without that of a venv, which is made for the build.
 
     The file of PIP_CONFIG_FILE stands in for the user's, and the null device for all (pip 26.3,

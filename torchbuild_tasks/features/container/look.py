@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.catalog import EngineRow
+from torchbuild_tasks.facts.installers import files_of_pip
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.trust import common_git_folder
 from torchbuild_tasks.features.container.choose import Engine, Host
@@ -69,7 +70,7 @@ def look_at_host(source: str, environ: Mapping[str, str], root: Path = Path("/")
         certificates=next(
             (p for name in _CERTIFICATES if (p := environ.get(name)) and Path(p).is_file()), ""
         ),
-        pip=_pip_settings(environ, root),
+        pip=_pip_settings(Probe(environ=environ)),
         proxies=tuple(name for name in _PROXIES if environ.get(name)),
         common=common_git_folder(Path(source)),
         cdi=any(path.suffix in (".yaml", ".json") for each in _CDI for path in _files(root / each[1:])),
@@ -83,12 +84,7 @@ def _files(folder: Path) -> list[Path]:
         return []
 
 
-def _pip_settings(environ: Mapping[str, str], root: Path) -> str:
-    """Return pip's settings file that names an index; "" for none.
-
-    https://pip.pypa.io/en/stable/topics/configuration/
-    """
-    home = Path(environ.get("HOME") or "~").expanduser()
-    named = environ.get("PIP_CONFIG_FILE")
-    places = (Path(named) if named else None, home / ".config/pip/pip.conf", home / ".pip/pip.conf")
-    return next((str(p) for p in (*places, root / "etc/pip.conf") if p and p.is_file()), "")
+def _pip_settings(probe: Probe) -> str:
+    """Return the strongest of pip's settings files, which stands in for all of them; "" for none."""
+    places = (probe.absolute(path) for path in files_of_pip(probe))
+    return next((path for path in places if probe.is_file(path)), "")
