@@ -210,7 +210,7 @@ class Running(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The source tree: `problem` is None for a readable torch checkout.
+    """The source tree: `problem` is None for a readable torch checkout, `broken` the file that it is about.
 
     `installed` are the inputs of the last editable install that was finished, if that was ours.
 
@@ -231,6 +231,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     root: str
     problem: str | None = None
+    broken: str = ""
     looked: tuple[str, ...] = ()
     sample: bool = False
     version: str | None = None
