@@ -479,6 +479,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     torchbuild's own variables there.
     `linked` are the libraries of linked.toml that are here, None if no switch asked for one.
     `brought` is None unless the build may use no network.
+    `strange_venvs` are folders in the place of our venvs that no record of this user says are ours.
     `cut` are the programs that did not answer in time and were ended; `health` is None
     unless the doctor looked.
     """
@@ -491,6 +492,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     compilers: tuple[Tool, ...] = ()
     tools: tuple[Tool, ...] = ()
     pythons: tuple[Python, ...] = ()
+    strange_venvs: tuple[str, ...] = ()
     tree: Tree
     windows: Windows | None = None
     store: Store | None = None
