@@ -315,7 +315,8 @@ def check_overruled(question: Question, build_type: str) -> Iterator[Finding]:
                 words = choice.value.split()
                 lost = [word for word in words if any(covers(each, word) for each in row.words)]
                 if lost:
-                    text = f"{' '.join(lost)} in {name}: {row.because}"
+                    place = choice.because.partition(":")[0] if choice in handed else name
+                    text = f"{' '.join(lost)} in {place}: {row.because}"
                     yield Finding.warn("variable", text, row.fix)
 
 
