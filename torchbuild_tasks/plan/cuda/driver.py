@@ -7,6 +7,7 @@ compatibility), and below that only NVIDIA's package cuda-compat helps, on cards
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from packaging.version import Version
@@ -26,14 +27,19 @@ MISMATCH = "version mismatch"
 UPDATE = "Install driver {version} or later"
 IN_WINDOWS = " in Windows, not in WSL"
 _DRIVERS_OWN = ("nvml", "nvidia-smi")  # the probes that ask the driver
+# How they end without an error of the driver's.
+_NO_ERROR = re.compile(r"no (?!answer)|\d+ GPUs?\b|.* (?:was not found|is not installed)$")
 
 
 def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
     """Check the driver for programs of `cuda` (major and minor; None where not known)."""
     facts = question.cuda
-    if facts.driver is None and facts.tegra is None:
-        return (_no_driver(question, cuda, gpus),)
     driver = facts.driver or Driver()
+    answers = (facts.probes.get(name, "") for name in _DRIVERS_OWN)
+    said = next((text for text in answers if text and not _NO_ERROR.match(text)), "")
+    driver = replace(driver, problem=driver.problem or said or None)
+    if facts.driver is None and facts.tegra is None and not said:
+        return (_no_driver(question, cuda, gpus),)
     if mismatch := _mismatch(question, driver):
         return mismatch
     reported = (_driver_problem(driver.problem),) if driver.problem else ()
