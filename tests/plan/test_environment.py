@@ -213,6 +213,13 @@ def test_what_makes_it_impossible(pythons: tuple[Python, ...], id: str, says: st
     assert fix in finding.fix
 
 
+def test_python_2_is_refused_in_words_that_are_so() -> None:
+    """Upstream built torch 1.4 for it."""
+    facts = with_tree(machine(base_python(version="2.7.17", abi="cp27mu")), version="1.4.1")
+    finding = found(plan_of(facts).findings, "python")
+    assert finding.status == "error" and "upstream's last for Python 2.7 is 1.4" in finding.text
+
+
 def test_an_interpreter_that_names_no_version_is_unknown_and_not_refused() -> None:
     plan = plan_of(machine(python(version=None)))
     assert statuses(plan.findings, "python") == ["unknown"]

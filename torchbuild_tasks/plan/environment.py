@@ -309,6 +309,8 @@ def _check_version(question: Question, python: Python) -> Iterator[Finding]:
         fix = _how_to_get(question, newest_python(question))
         fix = f"Use {others[0].executable}: --python {as_word(others[0].executable)}" if others else fix
         wanted = wanted.replace("Python", "CPython") if _is_other(python) else wanted
+        if admits("<3", python.version):  # the release notes of torch 1.4: the last with Python 2
+            wanted = "torch is built for Python 3 here; upstream's last for Python 2.7 is 1.4"
         if _is_of_gcc(question, python):
             wanted = "GCC made it (MSYS2), and what MSVC compiles does not link with its libraries"
         yield Finding.error("python", f"{name} does not fit: {wanted}", fix)
