@@ -216,11 +216,11 @@ def _list_handed(question: Question) -> Iterator[tuple[str, Choice]]:
     """Yield the -D words of what scikit-build-core hands to CMake, each with the variable that has it."""
     for name in HANDED:
         given = question.decided.get(name)
-        text = given.value if given else ""
-        words = text.split(";") if name.startswith("SKBUILD_") else flag_words(text)
+        if given is None:
+            continue
+        words = given.value.split(";") if name.startswith("SKBUILD_") else flag_words(given.value)
         split = (f"-D{word}" if before == "-D" else word for before, word in pairwise(("", *words)))
         for found in filter(None, map(_DEFINED.match, split)):
-            assert given is not None
             because = f"-D{found[1]} in {name}: {given.because}"
             yield name, Choice(name=found[1], value=found[2], because=because, source=given.source)
 
