@@ -219,7 +219,11 @@ def test_the_driver_itself_may_say_so_without_numbers() -> None:
     ("said", "fix"),
     [
         ("Failed to initialize NVML: Driver/library version mismatch", "Reboot"),
-        ("Insufficient Permissions", "Look at nvidia-smi"),
+        ("Insufficient Permissions", "ls -l /dev/nvidia*"),
+        ("NVIDIA-SMI has failed because it couldn't communicate with the driver", "modprobe nvidia"),
+        ("Driver Not Loaded", "modprobe nvidia"),
+        ("GPU is lost", "Restart the machine"),
+        ("Unknown Error", "Restart the container"),
         ("no answer within 5 s", "Look at nvidia-smi"),
         ("libnvidia-ml.so.1 was not found", ""),
         ("no GPU", ""),

@@ -29,6 +29,17 @@ IN_WINDOWS = " in Windows, not in WSL"
 _DRIVERS_OWN = ("nvml", "nvidia-smi")  # the probes that ask the driver
 # How they end without an error of the driver's.
 _NO_ERROR = re.compile(r"no (?!answer)|\d+ GPUs?\b|.* (?:was not found|is not installed)$")
+# What an error of NVML or nvidia-smi means on Linux (nvml.h, nvmlErrorString; "Unknown Error": NVIDIA's
+# Container Toolkit, Troubleshooting, Containers losing access to GPUs).
+_WAYS = {
+    "not loaded|couldn't communicate": "Load its module: sudo modprobe nvidia. Where that fails, the running "
+    "kernel has none (install the driver's package again, or its DKMS), or Secure Boot refuses it "
+    "(mokutil --sb-state).",
+    "permission": "See who may open its devices: ls -l /dev/nvidia*; a container is started with its GPUs.",
+    "is lost|fallen off": "Restart the machine; the system's log (dmesg) has the reason as an Xid.",
+    "unknown error": "Restart the container, which has lost its devices (systemctl daemon-reload takes "
+    "them); without a container, reboot.",
+}
 
 
 def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
@@ -42,7 +53,7 @@ def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, .
         return (_no_driver(question, cuda, gpus),)
     if mismatch := _mismatch(question, driver):
         return mismatch
-    reported = (_driver_problem(driver.problem),) if driver.problem else ()
+    reported = (_driver_problem(question, driver.problem),) if driver.problem else ()
     if facts.tegra is not None:
         return reported or (_of_jetson(question, driver),)
     versions = (driver.version, driver.module, driver.library)
@@ -112,9 +123,12 @@ def _no_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...
     return Finding(id=ID, status="warn" if gpus else "unknown", text=text, fix=fix)
 
 
-def _driver_problem(problem: str) -> Finding:
+def _driver_problem(question: Question, problem: str) -> Finding:
     text = f"the driver says: {problem}. Torch can be built, but it will not run here like this"
-    return Finding.warn(ID, text, "Look at nvidia-smi, and at the system's log (dmesg).")
+    fix = "Look at nvidia-smi, and at the system's log (dmesg)."
+    if question.facts.host.os == "linux" and not question.cuda.wsl:
+        fix = next((way for words, way in _WAYS.items() if re.search(words, problem, re.IGNORECASE)), fix)
+    return Finding.warn(ID, text, fix)
 
 
 def _of_jetson(question: Question, driver: Driver) -> Finding:
