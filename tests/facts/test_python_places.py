@@ -95,6 +95,14 @@ def test_what_is_active_comes_before_what_we_made_unless_a_version_is_wanted(tmp
     ]
 
 
+def test_a_venv_that_is_not_recorded_is_a_strange_one(tmp_path: Path) -> None:
+    folder = f"{TREE}/.torchbuild"
+    files = {f"{folder}/venv-3.{minor}/pyvenv.cfg": "" for minor in (10, 11, 12)}
+    door = machine(tmp_path, files={**files, f"{folder}/venv-3.12.making": "", f"{folder}/other/x": ""})
+    made_here(door, f"{folder}/venv-3.10")
+    assert places.find_strange_venvs(door, TREE) == (f"{folder}/venv-3.11",)
+
+
 @needs_symlinks
 def test_path_is_searched_name_by_name_and_links_are_followed_once(tmp_path: Path) -> None:
     door = machine(

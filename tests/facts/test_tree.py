@@ -146,7 +146,13 @@ def test_a_release_archive_with_its_submodules_is_fine(tmp_path: Path) -> None:
 def test_a_broken_pyproject_is_a_problem(tmp_path: Path) -> None:
     tree = look_at_tree(machine(tmp_path, files={**checkout(), f"{ROOT}/pyproject.toml": "[oops\n"}), ROOT)
     assert (tree.problem or "").startswith("pyproject.toml cannot be read: ")
-    assert (tree.version, tree.era) == ("2.8.0a0", None)
+    assert (tree.version, tree.era, tree.broken) == ("2.8.0a0", None, "pyproject.toml")
+
+
+def test_an_empty_file_of_cmake_is_named_as_what_is_broken(tmp_path: Path) -> None:
+    tree = look_at_tree(machine(tmp_path, files={**checkout(), f"{ROOT}/CMakeLists.txt": ""}), ROOT)
+    assert (tree.problem is None, tree.broken) == (False, "CMakeLists.txt")
+    assert look_at_tree(machine(tmp_path, files=checkout()), ROOT).broken == ""
 
 
 @needs_enforced_permissions

@@ -130,6 +130,8 @@ OLD_CLANG = Tool(name="clang++", path="/usr/bin/clang++", version="7.0.1", found
         (machine(GXX_9, GCC_9), "error", "cannot compile torch 2.8"),
         (machine(GXX, GCC, CXX="/opt/llvm/bin/c++"), "unknown", "used as it is"),
         (machine(GXX, GCC, CXX="g++-13"), "error", "not a compiler of this machine"),
+        (machine(GXX, GCC, CXX="CC"), "unknown", "used as it is"),  # Cray's, which the search does not know
+        (machine(GXX, GCC, CXX="mpicxx"), "unknown", "used as it is"),
         (machine(), "error", "no C++ compiler was found"),
     ],
 )

@@ -36,6 +36,14 @@ def told(plan: BuildPlan) -> list[Finding]:
     return [finding for finding in plan.findings if finding.id == "switches"]
 
 
+def test_what_this_checkout_does_not_read_needs_nothing() -> None:
+    """That nothing reads it is said already; a row of other releases makes no error of it."""
+    facts = linux_facts(tree=tree(version="2.6.0", reads=READS))
+    plan = plan_of(facts, cpu=True, set=("USE_FBGEMM_GENAI=1",))
+    assert not told(plan)
+    assert [f.status for f in plan.findings if "USE_FBGEMM_GENAI" in f.text] == ["warn"]
+
+
 @pytest.mark.parametrize("reads", [READS, None], ids=["the checkout's own", "rows"])
 @pytest.mark.parametrize(
     ("flags", "needs", "advice"),

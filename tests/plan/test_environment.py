@@ -100,6 +100,17 @@ def test_the_machines_own_python_gets_a_venv_inside_the_checkout() -> None:
     assert "venv" in next(choice.because for choice in plan.choices if choice.name == "python")
 
 
+def test_a_venv_that_is_not_recorded_as_ours_is_announced_to_be_made_anew() -> None:
+    """As it is where the command runs under another HOME."""
+    own = "/src/pytorch/.torchbuild/venv-3.11"
+    strange = machine(base_python(packages=FULL), strange_venvs=(own,))
+    finding = found(plan_of(strange).findings, "python-venv")
+    assert (finding.status, "moves it aside" in finding.text) == ("warn", True)
+    assert "torchbuild trust /src/pytorch" in finding.fix
+    other = machine(base_python(packages=FULL), strange_venvs=(f"{own}0",))
+    assert not statuses(plan_of(other).findings, "python-venv")
+
+
 @pytest.mark.parametrize("version", ["2.8.0a0", "2.13.0"])
 def test_the_machines_own_python_is_never_changed(version: str) -> None:
     plan = plan_of(with_tree(machine(base_python()), version=version), mode="wheel")
@@ -200,6 +211,13 @@ def test_what_makes_it_impossible(pythons: tuple[Python, ...], id: str, says: st
     assert (finding.status, plan.verdict) == ("error", "refuse")
     assert says in finding.text
     assert fix in finding.fix
+
+
+def test_python_2_is_refused_in_words_that_are_so() -> None:
+    """Upstream built torch 1.4 for it."""
+    facts = with_tree(machine(base_python(version="2.7.17", abi="cp27mu")), version="1.4.1")
+    finding = found(plan_of(facts).findings, "python")
+    assert finding.status == "error" and "upstream's last for Python 2.7 is 1.4" in finding.text
 
 
 def test_an_interpreter_that_names_no_version_is_unknown_and_not_refused() -> None:

@@ -13,6 +13,7 @@ from tests.support.for_each import each_case
 from tests.support.jetsons import orin_nano, thor, xavier_nx
 from tests.support.machines import (
     ask,
+    found,
     linux_facts,
     modern_tree,
     plan_of,
@@ -354,6 +355,13 @@ def test_a_preset_for_another_machine(preset: str, code: str, words: str) -> Non
     judge(facts, "warn" if words else "ok", words, cuda=True, preset=preset)
 
 
+@pytest.mark.parametrize(("code", "verdict"), [("7.5", "warn"), ("8.0", "ok")])
+def test_kernels_that_are_asked_for_and_run_nowhere(code: str, verdict: str) -> None:
+    facts = cuda_facts(toolkit("12.6", cudnn="9.5"), gpus=(gpu(code),), tree=of("2.8.0"))
+    words = "FlashAttention's kernels run on GPUs from 8.0 on" if verdict == "warn" else ""
+    judge(facts, verdict, words, cuda=True, set=("USE_FLASH_ATTENTION=1",))
+
+
 def test_torchvision_takes_no_blank_in_the_folder_of_headers() -> None:
     judge(windows_facts(pythons=(BLANK,)), "warn", "blank", with_=("torchvision",))
 
@@ -438,6 +446,14 @@ def test_values_that_cannot_be(word: str, why: str) -> None:
         ("CXXFLAGS=-std=c++14", "warn", "C\\+\\+17"),
         ("CXXFLAGS=-std=c++17", "ok", ""),
         ("CXXFLAGS=-O2 -D_GLIBCXX_USE_CXX11_ABI=0", "warn", "ABI"),
+        ("_GLIBCXX_USE_CXX11_ABI=0", "warn", "ABI from before GCC 5"),
+        ("_GLIBCXX_USE_CXX11_ABI=1", "ok", ""),
+        ("USE_ASAN=1", "warn", "LD_PRELOAD"),
+        ("CFLAGS=-g -fsanitize=address,undefined", "warn", "LD_PRELOAD"),
+        ("CFLAGS=-fsanitize=undefined", "ok", ""),
+        ("BUILD_LITE_INTERPRETER=1", "warn", "for phones"),
+        ("USE_LLVM=1", "warn", "the folder of an LLVM"),
+        ("USE_LLVM=/usr/lib/llvm-18", "ok", ""),
         ("CFLAGS=-ffast-math", "warn", "NaN"),
         ("LDFLAGS=-Wl,-z,relro", "ok", ""),
         ("LDFLAGS=-Wl,--no-undefined", "warn", "interpreter"),
@@ -499,6 +515,17 @@ def test_the_loader_looks_in_another_toolkit_first() -> None:
     for entry, verdict in (("/usr/local/cuda-12.4/lib64", "warn"), ("/usr/local/cuda-12.8/lib64", "ok")):
         facts = cuda_facts(*two, gpus=(gpu("8.9"),), environ={"LD_LIBRARY_PATH": f"/opt:{entry}"})
         judge(facts, verdict, "", cuda=True, cuda_toolkit="12.8")
+
+
+def test_an_old_search_path_chooses_no_toolkit() -> None:
+    """As a line of a shell's profile is older than the toolkit; it is told, with how it goes."""
+    two = toolkit("11.8", gcc=11), toolkit("12.4")
+    environ = {"LD_LIBRARY_PATH": "/usr/local/cuda-11.8/lib64"}
+    facts = cuda_facts(*two, gpus=(gpu("8.6"),), environ=environ, tree=tree(version="2.6.0"))
+    plan = plan_of(facts, cuda=True)
+    assert plan.decided["CUDA toolkit"] == "/usr/local/cuda-12.4"
+    finding = found(plan.findings, "library-path")
+    assert (finding.status, "--cuda-toolkit /usr/local/cuda-11.8" in finding.fix) == ("warn", True)
 
 
 CATALOG = load_catalog()

@@ -383,6 +383,38 @@ def test_torch_is_not_built_without_python(of_era: Callable[[], Tree]) -> None:
     assert "package libtorch" in finding.fix
 
 
+@each_case(
+    ("args", "said", "fix"),
+    [
+        (
+            "-DCMAKE_CXX_COMPILER=/opt/g++",
+            "counts before CMAKE_CXX_COMPILER=/usr/bin/g++",
+            "--set CXX=/opt/g++",
+        ),
+        ("-D CMAKE_C_COMPILER:PATH=clang", "counts before CMAKE_C_COMPILER=/usr/bin/gcc", "--set CC=clang"),
+        ("-DCMAKE_CXX_COMPILER=/usr/bin/g++ -DCMAKE_C_COMPILER=gcc", "", ""),
+        ("-DCMAKE_CUDA_ARCHITECTURES=86", "torch takes its architectures from", "--arch"),
+        ("-DBUILD_PYTHON=OFF", "what is installed is no torch", "Take -DBUILD_PYTHON out of"),
+        ("-DCMAKE_INSTALL_PREFIX=/opt -DCMAKE_AR=/opt/ar -DUSE_KINETO=0", "", ""),
+        ("-DUSE_CUDA=0 -DCMAKE_SYSTEM_NAME=Linux", "Linux in -DCMAKE_SYSTEM_NAME in", "Take it out"),
+        ("-DCMAKE_TOOLCHAIN_FILE=/x.cmake", "cross-compiling is not supported", "Take it out"),
+        ("'-DCMAKE_CXX_FLAGS=-O2 -Werror'", "-Werror in -DCMAKE_CXX_FLAGS in", "Take -Werror out of it"),
+        ("-DDEBUG=maybe", "it is a switch", "DEBUG=1"),
+        ("-DUSE_KINETTO=1", "is read by nothing", "Did you mean USE_KINETO?"),
+    ],
+)
+def test_what_cmake_is_handed_is_held_against_the_plan_like_the_environment(
+    args: str, said: str, fix: str
+) -> None:
+    """scikit-build-core hands it on; setup.py reads none of it."""
+    for name in ("CMAKE_ARGS", "SKBUILD_CMAKE_ARGS"):
+        words = args if name == "CMAKE_ARGS" else args.replace(" -D", ";-D").replace("'", "")
+        facts = linux_facts(environ={name: words}, tree=modern_tree(reads=READS))
+        findings = [f for f in plan_of(facts).findings if f.id in ("cmake-args", "variable")]
+        assert len(findings) == bool(said)
+        assert all((f.status, said in f.text, fix in f.fix) == ("warn", True, True) for f in findings)
+
+
 def test_a_word_for_cmake_beside_a_flag_is_answered_by_the_flag_for_it() -> None:
     """Followed, --set USE_CUDA=OFF beside --cuda is refused."""
     environ = {"CMAKE_ARGS": "-DUSE_CUDA=OFF"}

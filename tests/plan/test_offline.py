@@ -45,11 +45,17 @@ def test_the_parts_of_a_toolkit_too_until_they_are_brought() -> None:
 
 
 def test_the_source_of_a_companion_too() -> None:
-    (finding,) = offline(with_=("torchvision",))
+    (finding,) = errors(plan_of(ROOM, offline=True, with_=("torchvision",)), "torchvision")
     assert "the source of torchvision is not here" in finding.text
     assert "git clone" in finding.fix
     folder = next(iter(plan_of(ROOM, with_=("torchvision",)).companions)).folder.rpartition("/")[2]
-    assert not offline(replace(ROOM, brought=Brought(sources=(folder,))), with_=("torchvision",))
+    there = replace(ROOM, brought=Brought(sources=(folder,)))
+    assert not errors(plan_of(there, offline=True, with_=("torchvision",)), "torchvision")
+
+
+def test_and_where_the_libraries_of_a_wheel_are_taken() -> None:
+    (finding,) = errors(plan_of(ROOM, offline=True, from_wheel="auto", with_=("torchvision",)), "torchvision")
+    assert "the source of torchvision is not here" in finding.text
 
 
 def test_a_mirror_on_this_machine_may_have_it() -> None:
@@ -61,6 +67,10 @@ def test_a_folder_of_wheels_is_compared_with_what_is_needed() -> None:
     (finding,) = errors(plan_of(facts, offline=True, wheels="/wheels"), "requirements")
     assert "/wheels lacks" in finding.text
     assert "typing" in finding.text
+    assert "pyyaml-6.0-cp312-cp312-linux_x86_64.whl: for another Python or system" in finding.text
+    assert "with Python 3.11 on such a system" in finding.fix
+    fitting = replace(ROOM, brought=Brought(wheels=("pyyaml-6.0-cp311-cp311-linux_x86_64.whl",)))
+    (finding,) = errors(plan_of(fitting, offline=True, wheels="/wheels"), "requirements")
     assert "yaml" not in finding.text
 
 

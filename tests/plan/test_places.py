@@ -84,10 +84,12 @@ def test_a_store_that_takes_no_files_stops_what_is_downloaded_into_it() -> None:
     assert finding.status == "error" and "/proc/x cannot be written to" in finding.text
     assert finding.fix == "Name a folder of your own: TORCHBUILD_CACHE=FOLDER"
     held = store(*(each.stored_as for each in plan.artifacts))
-    for other in (held, store(writable=True), store(writable=None)):
+    for other, said in ((held, ["warn"]), (store(writable=True), []), (store(writable=None), [])):
         after = plan_of(with_toolkit_to_fetch(other), cuda=True, cuda_toolkit="pypi:12.8")
-        assert statuses(after.findings, "place") == []
+        assert statuses(after.findings, "place") == said
 
 
-def test_where_nothing_is_downloaded_the_store_is_not_needed() -> None:
-    assert statuses(plan_of(linux_facts(store=store())).findings, "place") == []
+def test_where_nothing_has_to_be_downloaded_only_what_builds_teach_is_lost() -> None:
+    finding = found(plan_of(linux_facts(store=store())).findings, "place")
+    assert (finding.status, "the next one knows nothing" in finding.text) == ("warn", True)
+    assert statuses(plan_of(linux_facts(store=store(writable=None))).findings, "place") == []

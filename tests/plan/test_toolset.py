@@ -227,7 +227,7 @@ def test_a_doubt_that_only_cuda_raises() -> None:
 
 
 def test_toolsets_with_which_a_compiler_broke_off() -> None:
-    """pytorch#115922: cl of 17.8 in vec_base.h; #15630: nvcc 10.0 in Caffe2's operators."""
+    """pytorch#115922: cl of 17.8 in vec_base.h, #79358; #15630: nvcc 10.0 in Caffe2's operators."""
 
     def said(full: str, toolkit: str, version: str, **flags: Any) -> str:
         facts = machine(toolset(full, VS_2019), cuda=toolkit, version=version)
@@ -236,6 +236,10 @@ def test_toolsets_with_which_a_compiler_broke_off() -> None:
     assert said("14.38.33130", "12.1", "2.2.0") == "warn"
     assert said("14.38.33130", "12.1", "2.3.0") == "ok"
     assert said("14.37.32822", "12.1", "2.2.0") == "ok"
+    assert said("14.38.33130", "11.7", "1.13.1") == "warn"
+    assert said("14.37.32822", "11.7", "1.13.1") == "ok"
+    assert said("14.37.32822", "11.6", "1.12.1") == "warn"
+    assert said("14.29.30133", "11.6", "1.12.1") == "ok"
     assert said("14.16.27023", "10.0", "1.0.0", cuda=True) == "warn"
     assert said("14.11.25503", "10.0", "1.0.0", cuda=True) == "ok"
     assert said("14.16.27023", "10.0", "1.1.0", cuda=True) == "ok"

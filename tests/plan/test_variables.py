@@ -210,8 +210,8 @@ def test_a_name_may_be_read_in_one_era_only() -> None:
 
 
 def test_a_name_may_be_read_by_some_versions_only() -> None:
-    asked = ("_GLIBCXX_USE_CXX11_ABI=0",)
-    old = with_tree(linux_facts(), version="2.5.1")
+    asked = ("USE_TENSORRT=0",)
+    old = with_tree(linux_facts(), version="2.0.1")
     assert statuses(check_variables(ask(old, set=asked)), "variable") == []
     assert statuses(check_variables(ask(set=asked)), "variable") == ["warn"]
 

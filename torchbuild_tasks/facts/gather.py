@@ -16,7 +16,7 @@ from torchbuild_tasks.facts.machine import (
     relevant_environ,
 )
 from torchbuild_tasks.facts.probe import Probe
-from torchbuild_tasks.facts.python import look_for_pythons
+from torchbuild_tasks.facts.python import find_strange_venvs, look_for_pythons
 from torchbuild_tasks.facts.store import look_at_store
 from torchbuild_tasks.facts.tools import look_for_tools
 from torchbuild_tasks.facts.tree import look_at_tree
@@ -97,6 +97,7 @@ def gather(
             compilers=compilers.result(),
             tools=tools.result(),
             pythons=pythons.result(),
+            strange_venvs=find_strange_venvs(plain, root),
             tree=tree.result(),
             windows=windows.result(),
             store=store.result(),

@@ -226,6 +226,19 @@ def find_managed(probe: Probe, wanted: str | None, tree_root: str) -> list[Candi
     ]
 
 
+def find_strange_venvs(probe: Probe, tree_root: str) -> tuple[str, ...]:
+    """Return what stands in the place of our venvs in this checkout and is not recorded as ours.
+
+    The records are outside of the checkout: one that was made under another HOME has none here.
+    """
+    where, prefix = MANAGED.split("/")
+    folder = probe.join(tree_root, where)
+    children = probe.children(folder)
+    names = [name for name in children if name.startswith(prefix) and not name.endswith(MAKING)]
+    strange = (name for name in names if f"{name}{MAKING}" not in children)  # one that is not complete
+    return tuple(place for name in strange if not is_our_venv(probe, place := probe.join(folder, name)))
+
+
 def is_our_venv(probe: Probe, folder: str) -> bool:
     """Say whether a venv has the token that was stored outside of the tree at its creation."""
     token = trust.read_proof(probe.state_folder(), "venvs", folder)

@@ -26,8 +26,10 @@ from torchbuild_tasks.system.git import guard
 from torchbuild_tasks.text.paths import file_name
 from torchbuild_tasks.values import Malformed, as_table, parse_toml, replace, texts_in
 
-MARKS = ("version.txt", "CMakeLists.txt", "torch/__init__.py", "c10")
-DIGESTED = ("version.txt", "pyproject.toml", "setup.py", "requirements.txt", "CMakeLists.txt")
+TOP: Final = "CMakeLists.txt"
+PROJECT: Final = "pyproject.toml"
+MARKS = ("version.txt", TOP, "torch/__init__.py", "c10")
+DIGESTED = ("version.txt", PROJECT, "setup.py", "requirements.txt", TOP)
 SAMPLE_MARK = "__sample__"
 # Before 1.4 the version is in setup.py (PR 27149 added version.txt).
 _SETUP_VERSION: Final = re.compile(r"""(?m)^version = ['"]([\w.+]{1,200})['"]$""")
@@ -58,6 +60,9 @@ def look_at_tree(
     looked = tuple(probe.join(root, mark) for mark in MARKS)
     if problem := _checkout_problem(probe, root, given):
         return Tree(root=root, problem=problem, looked=looked)
+    if probe.size(probe.join(root, TOP)) == 0:
+        problem = f"its {TOP} is empty, so it was not unpacked or checked out completely"
+        return Tree(root=root, problem=problem, broken=TOP, looked=looked)
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(max_workers=1) as pool:
@@ -70,6 +75,7 @@ def look_at_tree(
         folders_made = (probe.join(root, ".torchbuild"), *_folders_of(probe, build_dir, root))
         return Tree(
             root=root,
+            broken=PROJECT if project.problem else "",
             looked=looked,
             sample=SAMPLE_MARK in (probe.read(probe.join(root, "torch/__init__.py")) or ""),
             version=look_at_version(root, probe),
@@ -95,9 +101,7 @@ def _checkout_problem(probe: Probe, root: str, given: str) -> str | None:
         return "a file, not a folder"
     missing = _missing_marks(probe, root)
     if not missing:
-        empty = probe.size(probe.join(root, "CMakeLists.txt")) == 0
-        said = "its CMakeLists.txt is empty, so it was not unpacked or checked out completely"
-        return said if empty else None
+        return None
     if len(missing) == len(MARKS) and _is_bare_of_files(probe, root):
         return NOT_CHECKED_OUT
     return f"not a PyTorch checkout: it has no {', no '.join(missing)}{_nearby_checkout(probe, root)}"
@@ -221,11 +225,11 @@ def look_at_pyproject(probe: Probe, root: str) -> Project:
 
     `build_dir` is absolute; None where the build system chooses it by a pattern.
     """
-    text = probe.read(probe.join(root, "pyproject.toml")) or ""
+    text = probe.read(probe.join(root, PROJECT)) or ""
     try:
         data = parse_toml(text)
     except Malformed as error:
-        return Project(problem=f"pyproject.toml cannot be read: {error}")
+        return Project(problem=f"{PROJECT} cannot be read: {error}")
     system = as_table(data.get("build-system"))
     backend = system.get("build-backend")
     backend = backend if isinstance(backend, str) else None

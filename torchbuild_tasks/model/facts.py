@@ -210,7 +210,7 @@ class Running(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The source tree: `problem` is None for a readable torch checkout.
+    """The source tree: `problem` is None for a readable torch checkout, `broken` the file that it is about.
 
     `installed` are the inputs of the last editable install that was finished, if that was ours.
 
@@ -231,6 +231,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     root: str
     problem: str | None = None
+    broken: str = ""
     looked: tuple[str, ...] = ()
     sample: bool = False
     version: str | None = None
@@ -478,6 +479,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     torchbuild's own variables there.
     `linked` are the libraries of linked.toml that are here, None if no switch asked for one.
     `brought` is None unless the build may use no network.
+    `strange_venvs` are folders in the place of our venvs that no record of this user says are ours.
     `cut` are the programs that did not answer in time and were ended; `health` is None
     unless the doctor looked.
     """
@@ -490,6 +492,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     compilers: tuple[Tool, ...] = ()
     tools: tuple[Tool, ...] = ()
     pythons: tuple[Python, ...] = ()
+    strange_venvs: tuple[str, ...] = ()
     tree: Tree
     windows: Windows | None = None
     store: Store | None = None

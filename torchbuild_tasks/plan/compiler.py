@@ -484,7 +484,9 @@ def _is_missing(question: Question, variable: str) -> bool:
 
 def _not_found(question: Question, asked: Choice) -> tuple[Finding, ...]:
     is_path = asked.value.startswith("/") or asked.value[1:3] in (":\\", ":/")
-    if is_path and not _is_missing(question, asked.name):
+    # PATH is searched for the names of a few families; CC, icpx or mpicxx is looked for where it is named.
+    is_other = is_path or _driver_in(asked.value, (*PARTNER, *PARTNER.values())) is None
+    if is_other and not _is_missing(question, asked.name):
         text = f"{asked.value} was not among the compilers found; it is used as it is"
         return (Finding.unknown("compiler", text),)
     text = f"{asked.name}={asked.value} ({asked.because}) is not a compiler of this machine"
@@ -492,7 +494,7 @@ def _not_found(question: Question, asked: Choice) -> tuple[Finding, ...]:
     tools = (
         [tool for tool in question.facts.compilers if tool.name in PARTNER.values()]
         if of_c
-        else list_cxx(question)
+        else [tool for tool in list_cxx(question) if _fits(question, tool) is not False] or list_cxx(question)
     )
     here = ", ".join(tool.path for tool in tools if tool.path)
     fix = f"Name one that is here ({here}), or drop {asked.name}." if here else f"Drop {asked.name}."

@@ -7,7 +7,7 @@ are true, false, or unknown before CMake has run (None); only a known false one 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from torchbuild_tasks.catalog.match import applies
@@ -111,6 +111,7 @@ class State:
         self.values = dict(values)
         self.switches = {switch.name: switch for switch in reads.switches} if reads else {}
         self.os = question.facts.host.os
+        self.is_known: Callable[[str], bool] = question.knows if reads else lambda name: True
         self.rows = [row for row in question.catalog.need if applies(row.torch, question.version)]
         intel = question.facts.host.arch == "x86_64"
         self.known = {
@@ -143,7 +144,7 @@ class State:
                 names = [word for word in _TOKEN.findall(part) if word.startswith(("USE_", "BUILD_"))]
                 off = tuple(each for each in names if self.of(each, above) is False)
                 return part.strip(), switch.place if switch else "", off
-        for row in self.rows:
+        for row in self.rows if switch or self.is_known(name) else ():  # what nothing reads needs nothing
             if name not in row.names:
                 continue
             if on := [each for each in row.against if self.of(each, above)]:

@@ -256,7 +256,8 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
         *_check_characters(question, python),
         *_check_parts(question, python, chosen),
         *_check_foreign(question, chosen),
-        *check_offline(question, chosen.missing),
+        *_check_strange(question, chosen),
+        *check_offline(question, chosen.missing, python),
         *check_settings(question, chosen.missing, in_venv=_is_venv(chosen)),
         *check_better(question, chosen.target or python, foreign=chosen.environment.foreign),
         *check_own(question, chosen.missing),
@@ -308,6 +309,8 @@ def _check_version(question: Question, python: Python) -> Iterator[Finding]:
         fix = _how_to_get(question, newest_python(question))
         fix = f"Use {others[0].executable}: --python {as_word(others[0].executable)}" if others else fix
         wanted = wanted.replace("Python", "CPython") if _is_other(python) else wanted
+        if admits("<3", python.version):  # the release notes of torch 1.4: the last with Python 2
+            wanted = "torch is built for Python 3 here; upstream's last for Python 2.7 is 1.4"
         if _is_of_gcc(question, python):
             wanted = "GCC made it (MSYS2), and what MSVC compiles does not link with its libraries"
         yield Finding.error("python", f"{name} does not fit: {wanted}", fix)
@@ -414,6 +417,17 @@ def _check_foreign(question: Question, chosen: ChosenPython) -> tuple[Finding, .
         f"{OWN_VENV}"
     )
     return (Finding.ok("python-foreign", text),)
+
+
+def _check_strange(question: Question, chosen: ChosenPython) -> Iterator[Finding]:
+    """Say that what stands in the place of our venv is moved, and a new one made."""
+    create = chosen.environment.create
+    if create is None or create.argv[-1] not in question.facts.strange_venvs:
+        return
+    text = f"{create.argv[-1]} is there, and no record of this user says that torchbuild made it "
+    text += "(as under another HOME or TORCHBUILD_STATE): the build moves it aside and makes a new one"
+    line = question.line("torchbuild", "trust", question.facts.tree.root)
+    yield Finding.warn("python-venv", text, f"If you know where it is from, keep it: {line}")
 
 
 def _install_part(question: Question, minor: str, part: str) -> str:

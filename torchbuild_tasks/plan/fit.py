@@ -33,8 +33,6 @@ WITH_DEBUG_INFO = ("Debug", "RelWithDebInfo")
 # Bytes with which no build that has something to compile ends well.
 FULL = 1 << 20
 EMPTY = hashlib.sha256(b"").hexdigest()[:16]  # as the digests of a tree have it
-# A problem of a checkout that is one of a file in it (facts/tree.py).
-_BROKEN_FILE = re.compile(r"(?:its )?([\w.]+) (?:is empty|cannot be read)")
 
 
 def check_machine_and_tree(decisions: Decisions, needs: Need) -> tuple[Finding, ...]:
@@ -81,8 +79,8 @@ def _check_tree(question: Question, variables: Mapping[str, str]) -> Iterator[Fi
         if tree.problem == NOT_CHECKED_OUT:
             line = question.line("git", "-C", tree.root, "checkout", "HEAD", "--", ".")
             fix = f"{line}; or {fix[0].lower()}{fix[1:]}"
-        elif file := _BROKEN_FILE.match(tree.problem):
-            fix = _put_back(question, file[1])
+        elif tree.broken:
+            fix = _put_back(question, tree.broken)
         yield Finding.error("source", f"{tree.root}: {tree.problem}", fix)
         return
     if tree.era == "setuptools" and tree.digests.get("setup.py") == EMPTY:

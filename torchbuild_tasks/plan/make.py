@@ -154,7 +154,17 @@ def _check_offline(decisions: Decisions) -> tuple[Finding, ...]:
 
 
 def _all_variables(decisions: Decisions) -> Mapping[str, str]:
-    return {**decisions.variables, "CMAKE_BUILD_TYPE": decisions.build_type.value}
+    """Return the build variables, also by CMake's own names what is decided apart."""
+    compilers, nvcc = decisions.compilers, decisions.variables.get("CUDACXX")
+    apart = {
+        "CMAKE_BUILD_TYPE": decisions.build_type,
+        "CMAKE_C_COMPILER": compilers.cc,
+        "CMAKE_CXX_COMPILER": compilers.cxx,
+        "CMAKE_CUDA_HOST_COMPILER": compilers.host,
+        "CMAKE_GENERATOR": decisions.generator,
+    }
+    own = {name: choice.value for name, choice in apart.items() if choice}
+    return {**decisions.variables, **({"CMAKE_CUDA_COMPILER": nvcc} if nvcc else {}), **own}
 
 
 def _fill_in_advice(question: Question, *findings: Finding) -> tuple[Finding, ...]:

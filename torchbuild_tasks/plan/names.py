@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Final
 
 from torchbuild_tasks.catalog.match import admits, applies, covers, parse_version, variable_row
@@ -12,7 +13,8 @@ from torchbuild_tasks.catalog.rows import VariableRow
 from torchbuild_tasks.model import Choice, Finding, Status, Switch
 from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.text.words import close_to, is_one_slip, nearest
+from torchbuild_tasks.text.paths import file_name
+from torchbuild_tasks.text.words import close_to, flag_words, is_one_slip, nearest
 
 PARALLEL_LEVEL: Final = "CMAKE_BUILD_PARALLEL_LEVEL"
 # A flag, and the variables with the same meaning.
@@ -25,7 +27,9 @@ TRUE_WORDS = frozenset(("1", "ON", "YES", "TRUE", "Y"))
 FALSE_WORDS = frozenset(("0", "OFF", "NO", "FALSE", "N"))
 # Of the environment: scikit-build-core's own, and the one that conda's compilers set when they are activated.
 HANDED = ("CMAKE_ARGS", "SKBUILD_CMAKE_ARGS")
-_DEFINED = re.compile(r"""-D\s*(\w+)(?::\w+)?=("[^"]*"|'[^']*'|[^\s;]*)""")
+_DEFINED = re.compile(r"-D\s*(\w+)(?::\w+)?=(.*)", re.DOTALL)
+# What the build refuses in its environment alone: an install has its own --prefix.
+_OF_ENVIRONMENT = ("CMAKE_INSTALL_PREFIX",)
 _CMAKE = "CMAKE_"
 _PATH = re.compile(r"[/~]|[A-Za-z]:[\\/]")  # names of folders may have any character
 _PLACE = re.compile(r"<[^>]+>")
@@ -192,7 +196,7 @@ def _applies(question: Question, row: VariableRow) -> bool:
 
 def check_values(question: Question) -> Iterator[Finding]:
     """Report invalid values: a switch that is neither on nor off, a word that is not in the list."""
-    for choice in question.decided.values():
+    for choice in (*question.decided.values(), *_list_counting(question)):
         if choice.source not in ("flag", "environment", "torchbuild.toml"):
             continue
         row = variable_row(question.catalog, choice.name, question.era, question.version)
@@ -208,27 +212,65 @@ def check_values(question: Question) -> Iterator[Finding]:
             yield Finding(id="variable", status=status, text=text, fix=fix)
 
 
-def check_handed(question: Question, variables: Mapping[str, str]) -> Iterator[Finding]:
-    """Report -D words that scikit-build-core hands to CMake itself: they count before what the plan sets."""
+def _list_handed(question: Question) -> Iterator[tuple[str, Choice]]:
+    """Yield the -D words of what scikit-build-core hands to CMake, each with the variable that has it."""
     for name in HANDED:
         given = question.decided.get(name)
-        for word, value in _DEFINED.findall(given.value) if given else ():
-            planned = variables.get(word)
-            if question.era != "scikit-build-core":
-                if planned is None or not _same(planned, value):
-                    yield from _not_handed(question, name, word, value)
-                continue
-            if given is None or planned is None or _same(planned, value):
-                continue
-            own = decided.because if (decided := question.decided.get(word)) else "the plan"
-            text = (
-                f"{name} ({given.because}) has -D{word}={value}, which counts before {word}={planned} ({own})"
+        if given is None:
+            continue
+        words = given.value.split(";") if name.startswith("SKBUILD_") else flag_words(given.value)
+        split = (f"-D{word}" if before == "-D" else word for before, word in pairwise(("", *words)))
+        for found in filter(None, map(_DEFINED.match, split)):
+            because = f"-D{found[1]} in {name}: {given.because}"
+            yield name, Choice(name=found[1], value=found[2], because=because, source=given.source)
+
+
+def _list_counting(question: Question) -> tuple[Choice, ...]:
+    """Return those that count; setup.py reads neither variable."""
+    if question.era != "scikit-build-core":
+        return ()
+    return tuple(choice for _, choice in _list_handed(question))
+
+
+def check_handed(question: Question, variables: Mapping[str, str]) -> Iterator[Finding]:
+    """Report -D words that scikit-build-core hands to CMake itself: they count before what the plan sets.
+
+    `variables` also has, by the names that CMake gives them, what the plan decides apart.
+    """
+    for name, said in _list_handed(question):
+        word, value, planned = said.name, said.value, variables.get(said.name)
+        if question.era != "scikit-build-core":
+            if planned is None or not _same(planned, value):
+                yield from _not_handed(question, name, word, value)
+            continue
+        if planned is not None and _same(planned, value):
+            continue
+        row = variable_row(question.catalog, word, question.era, question.version)
+        refused = row.refused if row and word not in _OF_ENVIRONMENT else ""
+        if planned is None and not refused:
+            yield from _check_spelling(question, name, word)
+            continue
+        decided = question.decided.get(word)
+        own = f" ({decided.because if decided else 'the plan'})"
+        why = f"which counts before {word}={planned}{own}" if planned is not None else f"and {refused}"
+        flag = "flag" in (said.source if refused else "", decided.source if decided else "")
+        status: Status = "error" if word == "USE_CUDA" or flag else "warn"
+        way = flag_instead(question, word, value) or f"--set {word}={value}"
+        fix = f"Take -D{word} out of {name}, or say the same: {way}"
+        if row and refused:
+            fix = (
+                f"Take -D{word} out of {name}. {row.instead.replace('{value}', question.line(value))}".strip()
             )
-            clash = word == "USE_CUDA" or (decided is not None and decided.source == "flag")
-            status: Status = "error" if clash else "warn"
-            way = flag_instead(question, word, value) or f"--set {word}={value}"
-            fix = f"Take -D{word} out of {name}, or say the same: {way}"
-            yield Finding(id="cmake-args", status=status, text=text, fix=fix)
+        yield Finding(id="cmake-args", status=status, text=f"{name} has -D{word}={value}, {why}", fix=fix)
+
+
+def _check_spelling(question: Question, name: str, word: str) -> Iterator[Finding]:
+    """Report a -D word that is nearly one that CMake's files of this checkout have."""
+    reads = question.facts.tree.reads
+    known = reads is None or word in (*reads.names, *(switch.name for switch in reads.switches))
+    found = None if known else unread(question, word)
+    if found and found[1].startswith("Did you mean"):
+        yield Finding.warn("cmake-args", f"-D{word} in {name}: {found[0]}", found[1])
 
 
 def flag_instead(question: Question, name: str, value: str) -> str:
@@ -255,11 +297,12 @@ def _same(one: str, other: str) -> bool:
     for words in (TRUE_WORDS, FALSE_WORDS):
         if one.upper() in words:
             return other.upper() in words
-    return one == other
+    return other in (one, file_name(one))  # a program, which is found on PATH
 
 
 def check_overruled(question: Question, build_type: str) -> Iterator[Finding]:
     """Report words of flags, of this build type or all, that torch's build overrides or fails with."""
+    handed = _list_counting(question)
     for row in question.catalog.overruled:
         host = question.facts.host
         here = row.arch in ("", host.arch) and row.os in ("", host.os)
@@ -267,12 +310,14 @@ def check_overruled(question: Question, build_type: str) -> Iterator[Finding]:
             continue
         for name in row.names:
             of_it = "_FLAGS_" not in name or name.casefold().endswith(f"_{build_type.casefold()}")
-            choice = question.decided.get(name) if of_it else None
-            words = choice.value.split() if choice else []
-            lost = [word for word in words if any(covers(each, word) for each in row.words)]
-            if lost:
-                text = f"{' '.join(lost)} in {name}: {row.because}"
-                yield Finding.warn("variable", text, row.fix)
+            choices = (question.decided.get(name), *(each for each in handed if each.name == name))
+            for choice in filter(None, choices if of_it else ()):
+                words = choice.value.split()
+                lost = [word for word in words if any(covers(each, word) for each in row.words)]
+                if lost:
+                    place = choice.because.partition(":")[0] if choice in handed else name
+                    text = f"{' '.join(lost)} in {place}: {row.because}"
+                    yield Finding.warn("variable", text, row.fix)
 
 
 def _wrong(question: Question, choice: Choice) -> str:

@@ -46,14 +46,17 @@ _NEEDED: Final[Mapping[str, Callable[[Decisions], bool]]] = {
 
 
 def _check_store(decisions: Decisions) -> Iterator[Finding]:
-    """Report a store that cannot be written to where something has to be downloaded into it."""
+    """Report a store that cannot be written to: what is downloaded, and what builds teach, is kept there."""
     question = decisions.question
     store = question.facts.store
     planned: tuple[Artifact, ...] = (*decisions.helpers.artifacts, *decisions.cuda.toolkit.artifacts)
-    names = [each.name for each in planned if not is_unpacked(question, each.stored_as)]
-    if store is None or store.writable is not False or not names:
+    if store is None or store.writable is not False:
         return
-    text = f"{store.folder} cannot be written to, where torchbuild keeps what it downloads: "
-    text += first_few(names, _SHOWN)
+    names = [each.name for each in planned if not (each.optional or is_unpacked(question, each.stored_as))]
+    text = f"{store.folder} cannot be written to, where torchbuild keeps "
+    if names:
+        text += f"what it downloads: {first_few(names, _SHOWN)}"
+    else:
+        text += "the times and the memory of builds: the next one knows nothing of this one"
     fix = f"Name a folder of your own: {STORE_VARIABLE}=FOLDER"
-    yield Finding.error("place", text, fix)
+    yield Finding(id="place", status="error" if names else "warn", text=text, fix=fix)

@@ -22,6 +22,8 @@ from torchbuild_tasks.model import Command, Finding, Python
 from torchbuild_tasks.plan.index import has_folder, no_index, unset, uv_of
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
+from torchbuild_tasks.plan.wheel_tags import takes
+from torchbuild_tasks.text.words import first_few
 
 EXTRA: Final = "PYTORCH_EXTRA_INSTALL_REQUIREMENTS"
 _WINDOWS_MACHINES: Final = {"x86_64": "AMD64", "aarch64": "ARM64"}  # platform.machine() there
@@ -197,8 +199,8 @@ def wheel_options(question: Question) -> tuple[str, ...]:
     return (*only, *(("--find-links", wheels) if wheels else ()))
 
 
-def check_offline(question: Question, missing: tuple[str, ...]) -> tuple[Finding, ...]:
-    """Report all that is missing where nothing may be downloaded; of a folder, what it lacks."""
+def check_offline(question: Question, missing: tuple[str, ...], python: Python) -> tuple[Finding, ...]:
+    """Report all that is missing where nothing may be downloaded; of a folder, what it lacks for a Python."""
     wheels, brought = question.value("wheels", ""), question.facts.brought
     off = None if question.given("offline") else no_index(question)
     if not missing or not (question.given("offline") or off) or (wheels and brought is None):
@@ -207,16 +209,22 @@ def check_offline(question: Question, missing: tuple[str, ...]) -> tuple[Finding
         return ()
     lacks = "the build needs in its Python"
     then = "use --wheels wheels here"
+    others: tuple[str, ...] = ()
     if wheels and brought:
-        missing = missing_from_files(brought.wheels, missing)
+        usable = tuple(name for name in brought.wheels if takes(name, python, question.facts.host))
+        missing = missing_from_files(usable, missing)
+        others = tuple(name for name in brought.wheels if name not in usable and _is_one_of(name, missing))
         lacks = f"{wheels} lacks what {lacks}"
         then = "put the files into that folder"
     if not missing:
         return ()
     first = f"{off.name}={off.value} ({off.because}), so no index is asked" if off else "--offline"
     text = f"{first}, and {lacks}: {', '.join(missing)}"
-    fix = f"Where there is a network: {question.line('pip', 'download', '--dest', 'wheels', *missing)}; "
-    fix = f"{fix}then {then}"
+    where = "Where there is a network"
+    if others:
+        text += f" ({first_few(others)}: for another Python or system)"
+        where += f", with Python {series(python.version)} on such a system"
+    fix = f"{where}: {question.line('pip', 'download', '--dest', 'wheels', *missing)}; then {then}"
     if off is None:
         return (Finding.error("requirements", text, fix),)
     say = unset(question, off.name).rstrip(".")
@@ -227,10 +235,7 @@ def check_offline(question: Question, missing: tuple[str, ...]) -> tuple[Finding
 
 
 def missing_from_files(names: Iterable[str], requirements: Iterable[str]) -> tuple[str, ...]:
-    """Return the requirements (PEP 508) for which no file has the name and a version that fits.
-
-    Whether a wheel is for this Python and system is left to the installer, which says so.
-    """
+    """Return the requirements (PEP 508) for which no file has the name and a version that fits."""
     there = [found for name in names if (found := _distribution(name))]
     missing = []
     for text in requirements:
@@ -240,6 +245,11 @@ def missing_from_files(names: Iterable[str], requirements: Iterable[str]) -> tup
         if not any(name == own and wanted.specifier.contains(v, prereleases=True) for own, v in there):
             missing.append(text)
     return tuple(dict.fromkeys(missing))
+
+
+def _is_one_of(name: str, requirements: tuple[str, ...]) -> bool:
+    """Say whether a file is one that is wanted, by name and version."""
+    return len(missing_from_files((name,), requirements)) < len(requirements)
 
 
 def _distribution(name: str) -> tuple[NormalizedName, Version] | None:

@@ -92,6 +92,17 @@ def url_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
+def say_bad_port(url: str) -> str:
+    """Say why host and port of an address cannot be read; without the port's own words if it has a login."""
+    authority = re.split(r"[/?#]", url.partition("://")[2] if "://" in url else url, maxsplit=1)[0]
+    port = authority.rpartition("]")[2].partition(":")[2]
+    if "@" in url or not port or "[" in port:
+        return "its host or port cannot be read"
+    if ":" in port:
+        return f"{authority!r} is no host and port; an IPv6 address stands in brackets: [::1]"
+    return f"{port!r} is no port, which is a number up to 65535"
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return the end of a sentence with the nearest known word; "" if none is near."""
     near = nearest(word, known)

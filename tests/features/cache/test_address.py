@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.support.for_each import each_case
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.cache.address import read_remotes, redacted, server_variables
+from torchbuild_tasks.text.redaction import Redactor
 
 
 @each_case(
@@ -78,7 +79,13 @@ def test_levels_stand_in_the_order_given_and_names_of_tools_are_none() -> None:
         ("redis://", "no host"),
         ("s3://", "no bucket"),
         ("redis://host:port", "port"),
-        ("redis://host:99999", "port"),
+        ("redis://host:99999", "'99999' is no port"),
+        ("redis://host:port99", "'port99' is no port"),
+        ("redis://fd00::1", "stands in brackets"),
+        ("redis://user:secret@host:port99", "its host or port cannot be read"),
+        ("redis://:pass/word@host", "its host or port cannot be read"),
+        ("redis://[::1", "stands in brackets"),
+        ("s3://bucket?endpoint=http://minio:nine", "of its endpoint, 'nine' is no port"),
         ("redis://host/first", "number of a database"),
         ("redis://host?colour=red", "colour"),
         ("redis://host?mode=maybe", "ro or rw"),
@@ -91,6 +98,13 @@ def test_levels_stand_in_the_order_given_and_names_of_tools_are_none() -> None:
 def test_what_cannot_be_understood(address: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         read_remotes(address)
+
+
+def test_what_is_wrong_of_a_port_is_seen_in_what_is_printed() -> None:
+    """There the address itself is masked: its end has the form of a password."""
+    with pytest.raises(UsageError) as refused:
+        read_remotes("redis://host:port99")
+    assert "'port99'" in Redactor({}, people=False).text(refused.value.what)
 
 
 @pytest.mark.parametrize("kind", ["redis://{}@host:{}", "ftp://{}@host", "s3://{}@b?colour={}"])

@@ -48,6 +48,11 @@ def test_what_is_no_scheduler(text: str) -> None:
     assert "10600" in refused.value.next_step
 
 
+def test_a_port_that_is_none_is_said() -> None:
+    with pytest.raises(UsageError, match="'port' is no port"):
+        scheduler_url("big:port")
+
+
 def test_a_password_in_it_is_not_repeated() -> None:
     with pytest.raises(UsageError) as refused:
         scheduler_url("http://me:secret@big")

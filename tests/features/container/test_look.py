@@ -73,6 +73,11 @@ def test_how_this_machine_gets_packages_is_handed_on(tmp_path: Path) -> None:
     assert host.proxies == ("https_proxy",)
     assert host.common == str(tmp_path / "main/.git")
     assert not host.cdi
+    assert look_at_host(str(checkout), {**environ, "PIP_CONFIG_FILE": os.devnull}, tmp_path).pip == ""
+    own = {**environ, "XDG_CONFIG_HOME": str(tmp_path / "xdg")}
+    (tmp_path / "xdg/pip").mkdir(parents=True)
+    (tmp_path / "xdg/pip/pip.conf").touch()
+    assert look_at_host(str(checkout), own, tmp_path).pip == str(tmp_path / "xdg/pip/pip.conf")
     (tmp_path / "etc/cdi/nvidia.yaml").touch()
     assert look_at_host(str(checkout), environ, tmp_path).cdi
     back.write_text(f"{tmp_path}/another/.git\n", "utf-8")  # a checkout may name any folder

@@ -19,7 +19,6 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     find_reached,
     find_row,
     is_commit,
-    python_tags,
     release_tags,
     select_blocking,
     suggest_target,
@@ -30,6 +29,7 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
 )
 from torchbuild_tasks.model import Expectation, Facts, Host, TreeReads
 from torchbuild_tasks.model.wheel import Member, Wheel
+from torchbuild_tasks.plan.wheel_tags import python_tags
 from torchbuild_tasks.text.show import commands
 from torchbuild_tasks.values import replace
 

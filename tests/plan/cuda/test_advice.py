@@ -18,7 +18,7 @@ from tests.support.windows import toolset, windows, windows_facts
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.catalog.rows import TorchRow
 from torchbuild_tasks.model import BuildPlan, Cuda, Facts, Finding, Host, Toolkit
-from torchbuild_tasks.plan.cuda.advice import ARCHIVE, choose_best
+from torchbuild_tasks.plan.cuda.advice import _TOLD, ARCHIVE, _torch_that_fits, candidates_for, choose_best
 from torchbuild_tasks.values import replace
 
 ROWS = load_catalog()
@@ -145,6 +145,44 @@ def test_where_no_toolkit_fits_the_nearest_torch_is_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("torch", "here", "capability", "advice"),
+    [
+        ("1.13.1", "11.7", "9.0", f"torch 2.0: it fits with CUDA 11.8 ({ARCHIVE}"),  # and not 2.3 with 12.4
+        ("2.5.1", "12.8", "12.0", "torch 2.7: it fits with CUDA 12.8"),  # the toolkit stays
+        ("2.5.1", "12.4", "12.0", "torch 2.7: it fits with CUDA 12.8 (--cuda-toolkit pypi:12.8)"),
+    ],
+)
+def test_the_nearest_torch_is_the_one_that_changes_least(
+    torch: str, here: str, capability: str, advice: str
+) -> None:
+    compilers = (tool("g++", "11.4.0"), tool("gcc", "11.4.0"))
+    question = ask(machine(torch, here, capability=capability, compilers=compilers), cuda=True)
+    assert _torch_that_fits(question, tuple(candidates_for(question))).startswith(advice)
+
+
+@settings(max_examples=examples(2, 100))
+@given(
+    torch=st.sampled_from(TORCHES),
+    here=st.sampled_from(RELEASES),
+    capability=st.sampled_from(CAPABILITIES),
+)
+def test_no_nearer_torch_fits_with_the_toolkit_that_is_here(torch: str, here: str, capability: str) -> None:
+    """And none at all where another toolkit is named."""
+    facts = machine(torch, here, capability=capability)
+    question = ask(facts, cuda=True)
+    words = _torch_that_fits(question, tuple(candidates_for(question)))
+    known = list(ROWS.torch)
+    away = {row.version: abs(known.index(row) - known.index(question.row)) for row in known}
+    stays = words.endswith(f"it fits with CUDA {here}")
+    most = away[named_torch(f"take {words}").version] if stays else len(known)
+    for row in (row for row in known if 0 < away[row.version] < most):
+        findings = plan_of(replace(facts, tree=tree(version=row.latest)), cuda=True).findings
+        told = {each.id for each in findings if each.status == "warn"} & {*_TOLD}
+        wrong = told | {each.id for each in findings if each.status == "error"}
+        assert wrong - {"host-compiler"}, (words, row.version)
+
+
+@pytest.mark.parametrize(
     ("version", "gcc", "python_too"),
     [
         ("3.10.12", "9.4.0", False),
@@ -231,6 +269,21 @@ def test_an_old_torch_is_not_sent_to_the_newest() -> None:
 def test_what_is_here_comes_first() -> None:
     words = follow(machine("2.8.0", "13.0", "12.8"), cuda_toolkit="13.0")
     assert words[0] == "12.8"
+
+
+def test_a_cudnn_is_had_without_another_major_of_cuda() -> None:
+    """Upstream's own is 13.2; who has 12.6 keeps it."""
+    facts = machine("2.14.1", "12.6", capability="8.0", driver=driver("580.65.06"))
+    facts = replace(facts, cuda=replace(facts.cuda, toolkits=(replace(of_row("12.6"), cudnn="8.9.7"),)))
+    fix = found(plan_of(facts, cuda=True).findings, "cudnn").fix
+    assert "--cuda-toolkit pypi:12.6" in fix and fix.count(">=9") == 1
+
+
+def test_of_two_findings_neither_sends_away_from_the_fix_of_the_other() -> None:
+    """Another torch settles both: with its own toolkit, torch 2.4 still makes no code for that GPU."""
+    findings = toolkit_findings(plan_of(machine("2.4.0", "12.8", capability="12.0"), cuda=True))
+    told = [each.fix for each in findings if each.id in ("cuda-toolkit", "gpu-code")]
+    assert len(told) == 2 and all("torch 2.7: it fits with CUDA 12.8" in fix for fix in told)
 
 
 def test_kepler_is_sent_to_no_parts_that_there_are_not() -> None:

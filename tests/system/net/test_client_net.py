@@ -69,6 +69,11 @@ def test_what_is_no_mirror_is_refused(text: str) -> None:
     assert "OLD=NEW" in caught.value.next_step
 
 
+def test_a_port_that_is_none_is_said() -> None:
+    with pytest.raises(UsageError, match="'port' is no port"):
+        read_mirrors("https://h/=http://a:port/")
+
+
 def test_a_refused_mirror_shows_no_password() -> None:
     with pytest.raises(UsageError) as caught:
         read_mirrors("https://h/=ftp://user:secret@a/")

@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 import msgspec
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.text.words import is_host, url_host
+from torchbuild_tasks.text.words import is_host, say_bad_port, url_host
 from torchbuild_tasks.values import repr_without
 
 REAPI: Final = "reapi"  # https://github.com/bazelbuild/remote-apis, version 2
@@ -115,7 +115,7 @@ def _read(word: str, read_only: bool) -> Remote:
         host = parts.hostname or ""
         port = parts.port
     except ValueError:
-        raise _wrong(word, "its host or port cannot be read") from None
+        raise _wrong(word, say_bad_port(word)) from None
     if parts.scheme not in KINDS:
         raise _wrong(word, f"{parts.scheme}:// is not a kind of shared cache")
     if "@" in parts.path + parts.fragment or "@" in parts.query.partition("endpoint=")[0]:
@@ -207,7 +207,7 @@ def _s3(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Rem
         host = urlsplit(endpoint or f"https://{bucket}.s3.{region or 'us-east-1'}.amazonaws.com")
         port = host.port or (80 if host.scheme == "http" else 443)
     except ValueError:
-        raise _wrong(parts.geturl(), "its endpoint cannot be read") from None
+        raise _wrong(parts.geturl(), f"of its endpoint, {say_bad_port(endpoint)}") from None
     settings = {
         "SCCACHE_BUCKET": bucket,
         "SCCACHE_REGION": region,

@@ -19,7 +19,7 @@ from torchbuild_tasks.model import Choice, Cluster, Distribution, Finding
 from torchbuild_tasks.plan.jobs import POOL, usable_cores
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda
-from torchbuild_tasks.text.words import counted, is_host, url_host
+from torchbuild_tasks.text.words import counted, is_host, say_bad_port, url_host
 from torchbuild_tasks.values import as_table, parse_json, toml_value
 
 NAME: Final = "distributed compiles"
@@ -220,8 +220,8 @@ def scheduler_url(text: str) -> str:
         parts = urlsplit(full)
         host = parts.hostname
         port = parts.port
-    except ValueError as error:
-        raise _wrong(text, str(error)) from None
+    except ValueError:
+        raise _wrong(text, say_bad_port(text)) from None
     if parts.scheme not in ("http", "https"):
         raise _wrong(text, f"{parts.scheme}:// is neither http:// nor https://")
     if not host:

@@ -70,7 +70,7 @@ def look_at_host(source: str, environ: Mapping[str, str], root: Path = Path("/")
         certificates=next(
             (p for name in _CERTIFICATES if (p := environ.get(name)) and Path(p).is_file()), ""
         ),
-        pip=_pip_settings(environ),
+        pip=_pip_settings(Probe(environ=environ)),
         proxies=tuple(name for name in _PROXIES if environ.get(name)),
         common=common_git_folder(Path(source)),
         cdi=any(path.suffix in (".yaml", ".json") for each in _CDI for path in _files(root / each[1:])),
@@ -84,6 +84,7 @@ def _files(folder: Path) -> list[Path]:
         return []
 
 
-def _pip_settings(environ: Mapping[str, str]) -> str:
-    """Return the first of pip's own settings files that is there; "" for none."""
-    return next(filter(os.path.isfile, places_of_pip(Probe(environ=environ))), "")
+def _pip_settings(probe: Probe) -> str:
+    """Return the strongest of pip's settings files, which stands in for all of them; "" for none."""
+    places = (probe.absolute(path) for path in places_of_pip(probe))
+    return next((path for path in places if probe.is_file(path)), "")

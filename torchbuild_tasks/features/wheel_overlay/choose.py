@@ -20,6 +20,7 @@ from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.plan.install import LIBTORCHLESS, configure_command
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.submodules import fetched_word, sibling_folder
+from torchbuild_tasks.plan.wheel_tags import python_tags, why_other_platform
 from torchbuild_tasks.text.words import as_word, first_few
 from torchbuild_tasks.values import replace
 
@@ -43,13 +44,9 @@ _NEEDS_TOOLKIT: Final = "cmake_consumer"
 # Keys of the check "import" that the builder of the wheel decided.
 _REPORTED: Final = ("version", "git_version", "distribution", "debug")
 _OF_WHEEL: Final = "of the wheel whose libraries these are"
-# https://peps.python.org/pep-0600/: the glibc that the older names stand for
-_LEGACY: Final = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
-_MANYLINUX: Final = re.compile(r"manylinux_(\d+)_(\d+)_(.+)")
 _DIFFED: Final = re.compile(r"^diff --git a/(.+) b/", re.MULTILINE)
 _RELEASE_TAG: Final = re.compile(r"v(\d+(?:\.\d+){1,3})")
 _MODULE: Final = re.compile(r"torch/_C\.(?:([^/.]+)\.)?(?:so|pyd)")
-_ARCH: Final = {"windows": {"x86_64": "win_amd64", "aarch64": "win_arm64"}}
 
 
 def obstacle(text: str, fix: str = "") -> Finding:
@@ -215,7 +212,7 @@ def why_unsuitable(wheel: Wheel, version: str | None, abi: str | None, host: Hos
     fits = [tag for tag in fits if tag.abi in (abi_tag, "none") or (tag.abi == "abi3" and abi_tag[-1] != "t")]
     if not fits:
         return f"it is for the ABI {_join_sorted(tag.abi for tag in tags)}, and the Python here has {abi_tag}"
-    reasons = [_why_other_platform(tag.platform, host) for tag in fits]
+    reasons = [why_other_platform(tag.platform, host) for tag in fits]
     if "" not in reasons:
         return reasons[0]
     if parse_version(wheel.version) != named:
@@ -229,37 +226,6 @@ def _why_other_module(wheel: Wheel, abi: str | None) -> str:
     if not abi or not modules or any(match[1] in (None, "abi3", abi) for match in modules):
         return ""
     return f"its {modules[0][0]} is for another Python or machine than its name says; here it is {abi}"
-
-
-def python_tags(version: str | None, abi: str | None) -> tuple[str, str]:
-    """Return the tags of an interpreter and its ABI: ("cp313", "cp313t") of a free-threaded 3.13."""
-    parts = (version or "").split(".")
-    python = "cp" + "".join(parts[:2])
-    threaded = re.search(r"\d{3}t(?!\w)", abi or "") is not None
-    return python, f"{python}t" if threaded else python
-
-
-def _why_other_platform(platform: str, host: Host) -> str:
-    there = f"this machine is {host.os} on {host.arch}"
-    if platform == "any":
-        return ""
-    if host.os == "windows":
-        return "" if platform == _ARCH["windows"].get(host.arch) else f"it is for {platform}, and {there}"
-    legacy = next((known for known in _LEGACY if platform.startswith(f"{known}_")), "")
-    if match := _MANYLINUX.fullmatch(platform):
-        needs, arch = (int(match[1]), int(match[2])), match[3]
-    elif legacy:
-        needs, arch = _LEGACY[legacy], platform.removeprefix(f"{legacy}_")
-    elif platform.startswith("linux_"):
-        needs, arch = (0, 0), platform.removeprefix("linux_")
-    else:
-        return f"it is for {platform}, and {there}"
-    if arch != host.arch:
-        return f"it is for {platform}, and {there}"
-    glibc = re.fullmatch(r"glibc (\d+)\.(\d+).*", host.libc or "")
-    if needs > (0, 0) and host.libc and (not glibc or (int(glibc[1]), int(glibc[2])) < needs):
-        return f"it needs glibc {needs[0]}.{needs[1]}, and this machine has {host.libc}"
-    return ""
 
 
 def _join_sorted(words: Iterable[str]) -> str:

@@ -30,7 +30,6 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     find_reached,
     is_commit,
     obstacle,
-    python_tags,
     release_tags,
     select_blocking,
     suggest_target,
@@ -49,6 +48,7 @@ from torchbuild_tasks.features.wheel_overlay.variants import (
 from torchbuild_tasks.model import BuildPlan, Finding, Python
 from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.ninja.progress import ProgressParser
+from torchbuild_tasks.plan.wheel_tags import python_tags
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.archive.members import check_wheel_names
 from torchbuild_tasks.system.archive.members import fault as archive_fault

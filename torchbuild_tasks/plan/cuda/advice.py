@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 import msgspec
 from packaging.version import Version
 
-from torchbuild_tasks.catalog.match import row_version
+from torchbuild_tasks.catalog.match import admits, row_version
 from torchbuild_tasks.model import Finding, Toolkit
 from torchbuild_tasks.plan.compiler import (
     INSTALLABLE,
@@ -23,7 +24,7 @@ from torchbuild_tasks.plan.compiler import (
     list_installable,
 )
 from torchbuild_tasks.plan.cuda.archs import choose_archs
-from torchbuild_tasks.plan.cuda.checks import LIBC_ID, TOOLKIT_ID, check_archs, check_toolkit
+from torchbuild_tasks.plan.cuda.checks import LIBC_ID, SEARCH_ID, TOOLKIT_ID, check_archs, check_toolkit
 from torchbuild_tasks.plan.cuda.devices import devices
 from torchbuild_tasks.plan.cuda.driver import check_driver
 from torchbuild_tasks.plan.cuda.managed import managed_series
@@ -36,6 +37,7 @@ from torchbuild_tasks.plan.cuda.toolkit import (
     distance,
     host_limits,
     series_of,
+    torch_rows,
     why_unusable,
 )
 from torchbuild_tasks.plan.cuda.values import ADVISED, OR_ADVISED, OTHER_TORCH, ChosenToolkit, Device
@@ -58,6 +60,7 @@ WEIGHTS: Final = {
     "jetpack-cuda": 8,
     "jetson-wheels": 8,
     "cudnn": 0,
+    SEARCH_ID: 0,
 }
 _ERROR: Final = 100
 WITHOUT: Final = "Build without CUDA (--cpu), or where glibc is: nothing else helps here."
@@ -94,13 +97,14 @@ class _Ways(msgspec.Struct, frozen=True, kw_only=True):
     `now` are the findings of the planned toolkit, None without any. `lead` is the toolkit that all advice
     names where one puts all errors right; `refused` says that there are such errors. `more` are the
     candidates with every host compiler that can be installed, and `other` names another torch: both are
-    found by planning many times, so only if asked for.
+    found by planning many times, so only if asked for. `torch` says that a finding asks for another torch.
     """
 
     candidates: tuple[Candidate, ...]
     now: tuple[Finding, ...] | None
     lead: Candidate | None = None
     refused: bool = False
+    torch: bool = False
     more: Callable[[], tuple[Candidate, ...]]
     other: Callable[[], str]
 
@@ -121,6 +125,7 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
         candidates=candidates,
         now=_judge(question, word, devices(question)) if word else None,
         refused=any(each.status == "error" and ADVISED in each.fix for each in findings),
+        torch=any(OTHER_TORCH in each.fix for each in findings),
         more=functools.cache(lambda: tuple(candidates_for(_with_installable(question)))),
         other=functools.cache(lambda: _torch_that_fits(question, candidates)),
     )
@@ -203,8 +208,8 @@ def best_toolkit(
 ) -> Candidate | None:
     """Return the candidate with which all findings are gone and nothing is an error; None where none is so.
 
-    Those that are here or can be put together come first, then what weighs least, then what is installed,
-    then what is nearest to what upstream builds with.
+    Those that are here or can be put together come first, then what weighs least, then those of the planned
+    one's major, then what is installed, then the planned series, then what is nearest to upstream's.
 
     Args:
         question: what is planned.
@@ -217,11 +222,14 @@ def best_toolkit(
     asked = [each for each in candidates if each.gcc or not installing]
     wanted = tuple(findings)
     fitting = [each for each in asked if all(_puts_right(each, finding, common) for finding in wanted)]
-    return min(
-        fitting,
-        key=lambda each: (each.place == 2, each.weight, each.place, distance(question, each.version)),
-        default=None,
-    )
+    planned = choose_toolkit(question).version if fitting else None
+
+    def away(each: Candidate) -> tuple[bool, int, bool, int, bool, int]:
+        other = planned is not None and each.version.major != planned.major
+        far = distance(question, each.version)
+        return each.place == 2, each.weight, other, each.place, each.version != planned, far
+
+    return min(fitting, key=away, default=None)
 
 
 def candidates_for(question: Question) -> Iterator[Candidate]:
@@ -331,8 +339,11 @@ def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
     if best and lead and ways.refused and finding.status == "warn":  # what the error needs ends this one, too
         return replace(finding, fix=f"{_sentence(question, lead)}.")
     sentence = _sentence(question, best) if best else _nothing(question, finding, ways)
-    if best and finding.status == "warn" and _is_untried(best, ways) and (other := ways.other()):
-        sentence = f"Take {other}"  # the next plan would say so of that toolkit
+    only = ADVISED in finding.fix
+    untried = best and (_is_untried(best, ways) or (only and ways.torch and finding.id in _TOLD))
+    other = ways.other() if finding.status == "warn" and untried else ""
+    if other and (only or ARCHIVE not in other):
+        sentence = f"Take {other}"  # the next plan would say so of that toolkit, or still of this torch
     short = (
         f"; or {sentence[0].lower()}{sentence[1:]}" if best and not _costs_more(best, finding, ways) else ""
     )
@@ -453,34 +464,57 @@ def _nothing(question: Question, finding: Finding, ways: _Ways) -> str:
 def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> str:
     """Name the nearest torch series that is built here and with which the finding is gone; "" without one.
 
-    The planned toolkit comes first, then the others that are here or can be put together; what only another
-    Python builds comes last.
+    Nearest is what changes least of what is here: the Python stays where it can, then the planned toolkit,
+    then the series is the nearest. Of its toolkits one that is here comes before one that can be put
+    together, and that before one of NVIDIA's archive; then the one nearest to what upstream builds it with.
     """
     chosen = choose_toolkit(question)
     gpus = devices(question)
-    planned = [(_word_of(chosen), chosen.name)] if chosen.root else []
+    planned = _word_of(chosen) if chosen.root else ""
     # What the host compiler does to the planned toolkit has a fix of its own, and no torch changes it.
-    now = [f for word, _ in planned for f in _judge(question, word, gpus)]
+    now = _judge(question, planned, gpus) if planned else ()
     apart = {(f.id, f.text) for f in now if f.id == "host-compiler"}
-    flag = "--cuda-toolkit"
-    others = [
-        (each.word, f"CUDA {each.version} ({question.line(flag, each.word)})")
-        for each in candidates
-        if each.place < 2
-    ]
+
+    def suits(judged: tuple[Finding, ...]) -> bool:
+        found = [each for each in judged if (each.id, each.text) not in apart]
+        return all(each.status != "error" and each.id not in _TOLD for each in found)
+
     series = [each for each in _nearest_series(question) if _compiles(question, each)]
     able = [each for each in series if _has_python(each)]
     for built in (able, [each for each in series if each not in able]):
-        for toolkits in (planned, others):
-            for as_if in built:
-                for word, name in toolkits:
-                    judged = _judge(as_if, word, gpus)
-                    found = [each for each in judged if (each.id, each.text) not in apart]
-                    if all(each.status != "error" and each.id not in _TOLD for each in found):
-                        row = as_if.row
-                        python = "" if built is able else f" and Python {row.python} (--python)"
-                        return f"torch {row.version}: it fits with {name}{python}"
+        names = ((as_if, chosen.name) for as_if in built if planned and suits(_judge(as_if, planned, gpus)))
+        others = (
+            (as_if, _name(question, each))
+            for as_if in built
+            for each in _nearest_toolkits(as_if, candidates)
+            if suits(_findings_with(as_if, each, gpus))
+        )
+        for as_if, name in chain(names, others):
+            python = "" if built is able else f" and Python {as_if.row.python} (--python)"
+            return f"torch {as_if.row.version}: it fits with {name}{python}"
     return ""
+
+
+def _nearest_toolkits(question: Question, candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Return those with which torch is known to build, the nearest first."""
+    known = (
+        each for each in candidates if all(admits(row.cuda, each.version) for row in torch_rows(question))
+    )
+    return sorted(known, key=lambda each: (each.place, distance(question, each.version)))
+
+
+def _findings_with(question: Question, candidate: Candidate, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
+    """Return the findings of a torch with a candidate."""
+    if candidate.word:
+        return _judge(question, candidate.word, gpus)
+    return _in_archive(question, str(candidate.version), gpus).findings
+
+
+def _name(question: Question, candidate: Candidate) -> str:
+    """Return a toolkit with how it is taken."""
+    if not candidate.word:
+        return f"CUDA {candidate.version} ({ARCHIVE}; then name its folder: --cuda-toolkit PATH)"
+    return f"CUDA {candidate.version} ({question.line('--cuda-toolkit', candidate.word)})"
 
 
 def _nearest_series(question: Question) -> list[Question]:

@@ -63,6 +63,7 @@ from torchbuild_tasks.text.paths import plain_path
 
 ARCHS_ID = "architectures"
 TOOLKIT_ID = "cuda-toolkit"
+SEARCH_ID = "library-path"  # an old line of a shell's profile, which chooses no toolkit
 CODE_ID = "gpu-code"
 LIBC_ID = "cuda-libc"
 FLASH = Capability(8, 0)  # the first with FlashAttention's kernels
@@ -221,9 +222,16 @@ def _check_code(
 
 
 def _check_flash(question: Question, archs: ChosenArchs) -> Iterator[Finding]:
-    """Report a preset that leaves out kernels which the GPUs that are compiled for could run."""
+    """Report a preset that leaves out kernels which these GPUs could run, and kernels that none of them can.
+
+    Those are for GPUs from 8.0 on (sdp_utils.cpp of 2.6.0: sm80 is the first that they run on).
+    """
     flash = question.decided.get("USE_FLASH_ATTENTION")
     able = [str(arch) for arch in archs.archs if arch.capability >= FLASH]
+    if flash and flash.source not in ("preset", "default") and not (is_off(flash.value) or able):
+        text = f"USE_FLASH_ATTENTION={flash.value} ({flash.because}): FlashAttention's kernels run on GPUs "
+        text += f"from {FLASH} on, and none of {', '.join(map(str, archs.archs))} is one"
+        yield Finding.warn("switches", text, "Set it to 0, and save the time of these kernels.")
     if flash and flash.source == "preset" and is_off(flash.value) and able:
         text = f"preset {question.preset.value} leaves out FlashAttention's kernels, "
         text += f"which {', '.join(able)} can run"
@@ -387,7 +395,7 @@ def _other_libraries(question: Question, chosen: ChosenToolkit) -> Iterator[Find
                 text += f"{chosen.name}: a library that both have under one name comes from there"
                 fix = "Remove that entry from LD_LIBRARY_PATH, or build with its toolkit: "
                 fix += question.line("--cuda-toolkit", other.path)
-                yield Finding.warn(TOOLKIT_ID, text, fix)
+                yield Finding.warn(SEARCH_ID, text, fix)
 
 
 def _other_roots(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
@@ -474,7 +482,8 @@ def _check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, 
     able = [each.cudnn for each in rows if not (old and _is_below(old[0], each.oldest))]
     fix = "Do without it: --set USE_CUDNN=0"
     if able or not rows:
-        wanted = f"{spec or 'any'} (for this torch), {_join(able) or 'any'}"
+        here = _join(able) or spec
+        wanted = f"{spec} (for this torch), {here}" if spec and here != spec else here or "any"
         fix = f"Name the folder of a cuDNN {wanted} (for {chosen.name} and the GPUs here): "
         fix += "--set CUDNN_ROOT=FOLDER; or do without it: --set USE_CUDNN=0"
     elif old:

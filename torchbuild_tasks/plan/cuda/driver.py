@@ -7,6 +7,7 @@ compatibility), and below that only NVIDIA's package cuda-compat helps, on cards
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from packaging.version import Version
@@ -26,17 +27,33 @@ MISMATCH = "version mismatch"
 UPDATE = "Install driver {version} or later"
 IN_WINDOWS = " in Windows, not in WSL"
 _DRIVERS_OWN = ("nvml", "nvidia-smi")  # the probes that ask the driver
+# How they end without an error of the driver's.
+_NO_ERROR = re.compile(r"no (?!answer)|\d+ GPUs?\b|.* (?:was not found|is not installed)$")
+# What an error of NVML or nvidia-smi means on Linux (nvml.h, nvmlErrorString; "Unknown Error": NVIDIA's
+# Container Toolkit, Troubleshooting, Containers losing access to GPUs).
+_WAYS = {
+    "not loaded|couldn't communicate": "Load its module: sudo modprobe nvidia. Where that fails, the running "
+    "kernel has none (install the driver's package again, or its DKMS), or Secure Boot refuses it "
+    "(mokutil --sb-state).",
+    "permission": "See who may open its devices: ls -l /dev/nvidia*; a container is started with its GPUs.",
+    "is lost|fallen off": "Restart the machine; the system's log (dmesg) has the reason as an Xid.",
+    "unknown error": "Restart the container, which has lost its devices (systemctl daemon-reload takes "
+    "them); without a container, reboot.",
+}
 
 
 def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
     """Check the driver for programs of `cuda` (major and minor; None where not known)."""
     facts = question.cuda
-    if facts.driver is None and facts.tegra is None:
-        return (_no_driver(question, cuda, gpus),)
     driver = facts.driver or Driver()
+    answers = (facts.probes.get(name, "") for name in _DRIVERS_OWN)
+    said = next((text for text in answers if text and not _NO_ERROR.match(text)), "")
+    driver = replace(driver, problem=driver.problem or said or None)
+    if facts.driver is None and facts.tegra is None and not said:
+        return (_no_driver(question, cuda, gpus),)
     if mismatch := _mismatch(question, driver):
         return mismatch
-    reported = (_driver_problem(driver.problem),) if driver.problem else ()
+    reported = (_driver_problem(question, driver.problem),) if driver.problem else ()
     if facts.tegra is not None:
         return reported or (_of_jetson(question, driver),)
     versions = (driver.version, driver.module, driver.library)
@@ -106,9 +123,12 @@ def _no_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...
     return Finding(id=ID, status="warn" if gpus else "unknown", text=text, fix=fix)
 
 
-def _driver_problem(problem: str) -> Finding:
+def _driver_problem(question: Question, problem: str) -> Finding:
     text = f"the driver says: {problem}. Torch can be built, but it will not run here like this"
-    return Finding.warn(ID, text, "Look at nvidia-smi, and at the system's log (dmesg).")
+    fix = "Look at nvidia-smi, and at the system's log (dmesg)."
+    if question.facts.host.os == "linux" and not question.cuda.wsl:
+        fix = next((way for words, way in _WAYS.items() if re.search(words, problem, re.IGNORECASE)), fix)
+    return Finding.warn(ID, text, fix)
 
 
 def _of_jetson(question: Question, driver: Driver) -> Finding:

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from torchbuild_tasks.errors import DownloadFailed, UsageError
-from torchbuild_tasks.text.words import is_host
+from torchbuild_tasks.text.words import is_host, say_bad_port
 
 if TYPE_CHECKING:
     import requests
@@ -150,10 +150,10 @@ def read_mirrors(text: str) -> tuple[tuple[str, str], ...]:
             continue
         old, equals, new = entry.partition("=") if "=" in entry else ("", "", entry)
         problem = ""
-        if equals and not _is_prefix(old, WEB):
-            problem = f"{redact(old) or 'nothing'} is not the beginning of an http or https address"
-        elif not _is_prefix(new, _TO):
-            problem = f"{redact(new) or 'nothing'} is not the beginning of an http, https or file address"
+        if equals and (why := _why_no_prefix(old, WEB)):
+            problem = f"{redact(old) or 'nothing'} {why}"
+        elif why := _why_no_prefix(new, _TO):
+            problem = f"{redact(new) or 'nothing'} {why}"
         elif (old := _with_slash(old)) in pairs:
             problem = f"{redact(old) or 'every host'} is there twice"
         if problem:
@@ -167,15 +167,16 @@ def read_mirrors(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(pairs.items())
 
 
-def _is_prefix(url: str, schemes: tuple[str, ...]) -> bool:
+def _why_no_prefix(url: str, schemes: tuple[str, ...]) -> str:
+    """Say why an address cannot be the beginning of others, as the end of a sentence; "" if it can."""
+    why = f"is not the beginning of an {', '.join(schemes[:-1])} or {schemes[-1]} address"
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises ValueError for a port that is not a number
     except ValueError:
-        return False
-    if parts.scheme == "file":
-        return parts.scheme in schemes and bool(parts.netloc or parts.path)
-    return parts.scheme in schemes and is_host(parts.hostname or "")
+        return f"{why}: {say_bad_port(url)}"
+    place = bool(parts.netloc or parts.path) if parts.scheme == "file" else is_host(parts.hostname or "")
+    return "" if parts.scheme in schemes and place else why
 
 
 def _with_slash(prefix: str) -> str:
