@@ -58,7 +58,7 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
     )
     kinds = kind_book(machine.catalog)
     machine = machine.for_audience(read_audience(block, scanner.origin))
-    unloaded = bool(machine.value("unloaded"))
+    unloaded = machine.value("unloaded") or machine.value("warner")
     kind = read_kind(block, kinds, uses_nvcc=scanner.origin.uses_nvcc, unloaded=unloaded)
     error = _first_error(block, met, kind, kinds)
     names = list_names(kind, machine) if kind else read_signs(machine, block.error.text)
@@ -127,10 +127,13 @@ def _first_error(block: ErrorBlock, met: list[_RowMatch], kind: Kind | None, kin
 def _is_covered(met: list[_RowMatch], kind: Kind, block: ErrorBlock) -> bool:
     """Say whether a row names the error itself or its root, and so goes before the kind.
 
-    A row that matches only a later line is a consequence of an error whose own line has a kind.
+    A row that matches only a later line is a consequence of an error whose own line has a kind, and one
+    that is no root a consequence of what was not loaded.
     """
+    if kind.row.id == "not-loaded" and all(each.hit.row.rank != "root" for each in met):
+        return False
     own = block.kind == "words" and kind.line is block.error
-    later = (each for each in met if each.line.number > kind.line.number and each.hit.row.rank == "cause")
+    later = (each for each in met if each.line.number > kind.line.number)
     causes = ("caused by", "because")
     follow = {each.hit.row.id for each in later if not each.line.text.strip().lower().startswith(causes)}
     others = (each for each in met if not own or each.hit.row.id not in follow)

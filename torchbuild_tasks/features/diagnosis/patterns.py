@@ -124,6 +124,7 @@ _WORDS: Final = _any(
     r"^(?:ERROR|FATAL|CRITICAL)\s{1,20}\w{0,60}(?:Error|Exception)\b",
     r"^(?:Hunk #\d+ FAILED at|\d+ out of \d+ hunks? FAILED)",
     r"^E: \S",  # apt
+    r"^- (?:Status code: [45]\d\d|Curl error \(\d{1,3}\).{0,120}) for \w{3,5}://",  # dnf, of a repository
     r"^\W{0,4}nothing provides \S.{0,160} needed by "  # dnf, zypper
     r"(?:the to be |\S{1,120}\.(?:x86_64|noarch|aarch64|el\d|fc\d))",
     r"^undefined symbol: \S|\bexec user process caused\b",
@@ -288,9 +289,9 @@ EXPLAINS: Final = re.compile(
 )
 # A warning of Python's, with where it was given.
 WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")
-# torch's warning with the reason why it has no GPU, and what comes of that: any error that speaks of one, and
+# What tells why there is no GPU, as torch's warning and nvidia-smi do, and what comes of that: any error that speaks of one, and
 # not of what CUDA is built with.
-NO_GPU_AS: Final = re.compile(r"UserWarning: CUDA initialization: ")
+NO_GPU_AS: Final = re.compile(r"UserWarning: CUDA initialization: |\bFailed to initialize NVML: ")
 OF_GPU: Final = re.compile(
     r"(?i)^(?!.*(?:CUDA_HOME|nvcc|toolkit|compil|\bbuil[dt])).*\b(?:cuda|gpus?|nvidia|nccl|cudnn)\b"
 )
