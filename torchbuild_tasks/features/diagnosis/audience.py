@@ -40,7 +40,7 @@ _TORCH: Final = re.compile(
     r"[/\\](?:torch_cpu|torch_cuda|torch_python|torch_hip|torch|c10|caffe2\w{0,20}|ATen|TH\w{0,6})\.dir[/\\]"
     r"|\b(?:lib|bin)[/\\](?:lib)?(?:torch\w{0,12}|c10\w{0,6}|caffe2\w{0,8})\.(?:so|dll|lib|dylib)\b"
     r"|(?<!include[/\\])\bc10[/\\](?:core|util|macros|cuda)[/\\]|\baten[/\\]src[/\\]|\bcaffe2[/\\]"
-    r"|\btorch[/\\]csrc[/\\]|setup_helpers|'torch\._C' extension"
+    r"|\btorch[/\\]csrc[/\\]|\b(?:c10|caffe2|aten)/CMakeLists\.txt:\d|setup_helpers|'torch\._C' extension"
 )
 # Where a torch that runs says that an error or a warning of it came up: in sources that are not built here.
 _RAISED_AT: Final = re.compile(

@@ -101,6 +101,10 @@ _SAID: Final = (
             rb" for (?P<unloaded>[\w.-]{2,40})"
         ),
     ),
+    # What pip builds from its source, as it has no wheel.
+    (b"Building wheel for ", re.compile(rb"Building wheel for (?P<built_package>[\w.-]{2,60}) \(")),
+    # An image of NVIDIA's for a Jetson, or made from one.
+    (b"l4t", re.compile(rb"(?<![a-z0-9])(?P<jetson>(?P<own_container>l4t))(?![a-z0-9])")),
     *(
         (mark, re.compile(rb"(?P<jetson>" + mark + rb"\b)"))
         for mark in (b"tegra-ubuntu", b"aarch64-linux-gnu/tegra", b"nvidia-l4t", b"JetPack", b"Jetson")

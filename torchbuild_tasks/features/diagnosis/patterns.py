@@ -213,7 +213,7 @@ _ON: Final = _any(
     r"running \w+$|building '|copying |creating ",
     r"Collecting (?!environment information)|Requirement already |Installing collected |Preparing metadata",
     r"Get:\d+ |Setting up |Unpacking |Submodule path '|#\d+ DONE \d",
-    r"(?:Installed|Prepared|Audited|Uninstalled|Resolved) \d+ packages? in |[+~-] [\w.-]{1,80}==\d",  # uv
+    r"(?:Installed|Prepared|Audited|Uninstalled|Resolved) \d+ packages? in |[+~-] [\w.-]{1,80}==\d\S{0,60}(?: \(.{1,300}\))?$",  # uv
     r"Already up to date\.|HEAD is now at |Switched to (?:a new )?branch ",
     IGNORED.pattern,
     r"\++ (?:true|:)$",  # a shell with set -x, of a command that may fail: `|| true`
@@ -360,7 +360,7 @@ _ENDS: Final = _any(
     r"Built target|Build files have been written|^-- (?:Generating done|Install|Up-to-date)|100%|^\[\+\] /",
     r"(?:^\W*|\S: )(?i:ok|okay|all good)\W*$",
     r"^\S*make(?:\[\d+\])?: (?:'.{1,200}' is up to date|Nothing to be done)",
-    r"^Submodule path '.{1,300}': (?:checked out|merged|rebased)|^[+~-] [\w.-]{1,80}==\d",
+    r"^Submodule path '.{1,300}': (?:checked out|merged|rebased)|^[+~-] [\w.-]{1,80}==\d\S{0,60}(?: \(.{1,300}\))?$",
     r"^\d+ upgraded, \d+ newly installed, \d+ to remove|\b(?:saved|written|been installed)\b|\bbuilt$",
     r"(?i:\b(?:finished|completed?|succe(?:ss|eded)\w*|done|passed|ready)\b)",
 )
