@@ -142,7 +142,7 @@ class SignRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class FetcherRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a program that fetches is told of a proxy, a certificate or a login; data/fetchers.toml has the columns."""
+    """How a program that fetches is told of a proxy, a login ...; data/fetchers.toml has the columns."""
 
     name: str
     marks: tuple[str, ...]

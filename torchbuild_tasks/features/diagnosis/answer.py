@@ -187,6 +187,9 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
             arch_has := "" if kind.program.startswith("clang") else _arch_has(kind.subject, machine)
         ),
         "?arch has": f": {arch_has}" if arch_has else "",
+        "found already": imports
+        if (imports := kind.groups.get("imports", "")) in machine.audience.found
+        else "",
         "pointed": _POINTED.sub(r"\1.\2", kind.subject) if _POINTED.fullmatch(kind.subject) else "",
         "libtorchless": "BUILD_LIBTORCHLESS" if _WITHOUT_LIBTORCH & machine.audience.given else "",
         **(signs := read_signs(machine, kind.line.text, kind)),

@@ -83,8 +83,8 @@ class Audience(msgspec.Struct, frozen=True):
     """For whom a fix is: `doing` is torch, extension, program or import, `system` linux, windows or mac.
 
     What is not known is "". `manager` is the package manager of the log's system, `text` the lines of its
-    error, `installed` the system's packages that the log shows as installed, `cuda` the version of its CUDA
-    toolkit, `python` the series of Python that is built for; `here` means that the log is of this machine,
+    error, `installed` the system's packages that the log shows as installed, `found` those that CMake found,
+    `cuda` the version of its CUDA toolkit, `python` the series of Python that is built for; `here` means that the log is of this machine,
     `of_pip` is what pip said of a package before; `isolated` is the tool (pip or uv) that builds in an
     environment of its own, `uv` that uv speaks, `in_image` that a step of docker build does, `msbuild` that
     Visual Studio's generator builds; `said` is what was said before the error, by its names in sentences.
@@ -110,6 +110,7 @@ class Audience(msgspec.Struct, frozen=True):
     msbuild: bool = False
     said: Mapping[str, str] = msgspec.field(default_factory=dict)
     installed: frozenset[str] = frozenset()
+    found: frozenset[str] = frozenset()
     given: frozenset[str] = frozenset()
     versions: Mapping[str, str] = msgspec.field(default_factory=dict)
     newer_std: str = ""
@@ -185,6 +186,7 @@ def read_audience(block: ErrorBlock, origin: Origin) -> Audience:
         isolated="uv" if _UV_BUILDS.search(text) else "pip" if in_env else "",
         uv=_UV.search(text) is not None,
         installed=frozenset(origin.installed),
+        found=frozenset(origin.found),
         given=frozenset(origin.given),
         versions=origin.versions,
         newer_std=origin.newer.get(block.error.text.strip().partition(":")[0], ""),

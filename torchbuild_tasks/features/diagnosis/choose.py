@@ -132,8 +132,9 @@ def _is_covered(met: list[_RowMatch], kind: Kind, block: ErrorBlock, own: Kind |
     """
     if kind.row.id == "not-loaded" and all(each.hit.row.rank != "root" for each in met):
         return False
-    by_itself = block.kind == "words" and own is not None and own.row is kind.row
-    later = (each for each in met if each.line.number > kind.line.number)
+    by_itself = block.kind == "words" and kind.line is block.error
+    ranks = ("root", "cause") if own is not None and own.row is kind.row else ("cause",)
+    later = (each for each in met if each.line.number > kind.line.number and each.hit.row.rank in ranks)
     causes = ("caused by", "because")
     follow = {each.hit.row.id for each in later if not each.line.text.strip().lower().startswith(causes)}
     others = (each for each in met if not by_itself or each.hit.row.id not in follow)

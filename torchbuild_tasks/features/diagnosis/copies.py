@@ -28,7 +28,9 @@ _LINKS: Final = re.compile(
     r"^(?!.*\s-c\s)(?=.*(?:\s-shared\b|\s-o \S|/(?:OUT|out):|/DLL\b))(?=.*\.(?:o|obj|a|lib)\b)", re.MULTILINE
 )
 # What a linker says of a symbol, in its own words and not in those of a loader.
-_LINKER_SAYS: Final = re.compile(r"\bld[\w.]{0,5}: error: undefined symbol|undefined reference|\bLNK20(?:01|19)\b")
+_LINKER_SAYS: Final = re.compile(
+    r"\bld[\w.]{0,5}: error: undefined symbol|undefined reference|\bLNK20(?:01|19)\b"
+)
 
 
 def list_copies(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mapping[str, str]:
@@ -90,7 +92,9 @@ def list_links(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mappin
     unlinked = bool(names) and not linked and _LINKS.search(text) is not None
     of_torch = ""
     if row and row.name == "torch" and not (linked or unlinked):  # torch's own row is more exact
-        of_torch = link if _LINKER_SAYS.search(kind.line.text) else ""
+        of_torch = (
+            link if _LINKER_SAYS.search(kind.line.text) and machine.audience.doing != "extension" else ""
+        )
         link = ""
     if machine.audience.system == "windows" and not machine.audience.mingw:
         link = (row.link_windows if row else "") or re.sub(r"-l(\S+)", r"\1.lib", link)

@@ -79,7 +79,7 @@ _REASONS: Final = (
             r"RPC failed|early EOF|hung up|unexpected disconnect|recv error|SSL_ERROR_SYSCALL"
             r"|Incomplete ?[Rr]ead|Connection (?:reset|aborted|broken)"
             r"|[Rr]emote(?:Disconnected| end closed)|transfer closed"
-            r"|Recv failure|bytes of body|peer closed|unexpected eof"
+            r"|Recv failure|bytes of body|Server returned nothing|Empty reply|peer closed|unexpected eof"
         ),
     ),
 )

@@ -60,7 +60,8 @@ _NO_COMPILERS: Final = (
 )
 # What a package may say itself of a part of it that was not loaded.
 _OF_UNLOADED: Final = ("missing-feature", "no-kernel", "script-fault")
-_OF_ITS_FILE: Final = ("undefined-symbol", "undefined-at-load")  # where the file that lacks it is of that package
+# The same of what a file of that very package lacks.
+_OF_ITS_FILE: Final = ("undefined-symbol", "undefined-at-load")
 # What Windows says of a file, although nothing is wrong but the length of its path.
 _FILES: Final = ("missing-file", "missing-source", "missing-header", "build-graph")
 _PATH_OF_WINDOWS: Final = re.compile(r"(?:['\"“(]|: )([A-Za-z]:[/\\][^'\"”):\n]{1,2000})")

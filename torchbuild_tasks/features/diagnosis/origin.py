@@ -111,9 +111,12 @@ _SAID: Final = (
     ),
     (b"linux_aarch64.whl", re.compile(rb"\.(?P<jetson>nv\d\d\.\d{1,2})-cp\d+-cp\d+-linux_aarch64\.whl")),
 )
+# What CMake says of a package that it found.
+_FOUND: Final = re.compile(rb"-- Found (\w{1,60}): ")
 # What a package, or a logger of it, warned of that it could not load or use.
 _WARNED: Final = re.compile(
-    rb"(?m)^[^\n]{0,40}?-packages[/\\](?:[^/\\\n]{1,100}\.egg[/\\])?(?P<package>[\w-]{1,60})[/\\][^\n:]{1,300}:\d{1,6}: "
+    rb"(?m)^[^\n]{0,40}?-packages[/\\](?:[^/\\\n]{1,100}\.egg[/\\])?(?P<package>[\w-]{1,60})[/\\]"
+    rb"[^\n:]{1,300}:\d{1,6}: "
     rb"(?!Deprecation|Future|PendingDep)\w{0,30}Warning: (?P<text>[^\n]{10,400})"
     rb"|(?m:^)[^\n:]{0,40}\bWARN(?:ING)?\b[^\n]{0,40}?[:\]] ?(?P<logged>[^\n]{10,400})"
 )
@@ -185,7 +188,7 @@ class Origin:
     files are of, where they are compiled as older ones; `msbuild`: Visual Studio's generator builds;
     `said` is what programs said before the error, by its names in sentences; `warned` what was lacking by a
     warning, with the package that gave it ("" for a logger); `installed` the system's packages that the log
-    shows as installed.
+    shows as installed, `found` those that CMake found.
 
     Args:
         places: folders of this machine, which show that the log is of it.
@@ -205,6 +208,7 @@ class Origin:
         self.installed: set[str] = set()
         self.given: set[str] = set()
         self.versions: dict[str, str] = {}
+        self.found: set[str] = set()
         self._places = tuple(place.encode() for place in places)
         self._cuda: set[str] = set()
         self._pythons: set[str] = set()
@@ -249,6 +253,8 @@ class Origin:
         self.isolated = begun > done if max(begun, done) >= 0 else self.isolated
         self.msbuild = self.msbuild or _has(block, _MSBUILD)
         self._feed_said(block)
+        if b"-- Found " in block:
+            self.found |= {found.decode("utf-8", "replace") for found in _FOUND.findall(block)}
         if _has(block, _WARN_SIGNS) and len(self.warned) < _MOST_WARNED:
             self.warned |= _warnings(block)
         if _has(block, _OF_PIP_SIGNS):
