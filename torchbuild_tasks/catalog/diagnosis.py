@@ -142,13 +142,15 @@ class SignRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class FetcherRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a program that fetches is told of a proxy or certificate; data/fetchers.toml has the columns."""
+    """How a program that fetches is told of a proxy, a login ...; data/fetchers.toml has the columns."""
 
     name: str
     marks: tuple[str, ...]
     proxy: str
     trust: str
     patience: str
+    login: str
+    cache: str
 
 
 class SystemWordRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -47,7 +47,7 @@ REPORT = "Collecting environment information...\nPyTorch version: 2.8.0+cu128\nV
         (PROXY.format("407 Proxy Authentication Required"), "pip is told by: --proxy", "docker login"),
         (PROXY.format("403 Forbidden"), "A proxy does not let it through", "docker login"),
         ("Error: response status code 407 from upstream", "A proxy does not let it through", "docker login"),
-        ("ERROR: HTTP error 403 while getting https://a.b/c.whl", "Log in", "A proxy does not"),
+        ("ERROR: HTTP error 403 while getting https://a.b/c.whl", "pip is told who asks", "A proxy does not"),
         # No wheel for this system, whatever the index and the Python.
         (UV.format("manylinux_2_17_x86_64", "`manylinux_2_28_aarch64`, `manylinux_2_28_x86_64`, `win_amd64`"), "glibc 2.17, and the wheels that there are want 2.28", "--index-url"),
         (UV.format("musllinux_1_2_x86_64", "`manylinux_2_28_x86_64`"), "musl (Alpine)", "--index-url"),

@@ -103,6 +103,8 @@ _OF_PYTHON: Final = re.compile(r"[/\\](?:lib\d*[/\\]python\d[\w.]*|Lib)[/\\](?!(
 _OF_PYTHON_BUILD: Final = ("_ctypes", "_ssl", "_hashlib", "_lzma", "_bz2", "_sqlite3", "readline", "zlib")
 _INSTALLS: Final = re.compile(r"Run: |Install |\S*python\S* -m pip ")  # how a fix begins that brings a part
 _INNER: Final = ("cc1", "cc1plus", "f951", "lto1")  # what the driver of a compiler starts
+_POINTED: Final = re.compile(r"(?:sm|compute)_(\d{1,2})(\d[af]?)")
+_WITHOUT_LIBTORCH: Final = {"BUILD_LIBTORCHLESS=ON", "BUILD_LIBTORCHLESS=1"}
 _PLAIN_NAMES: Final = 13  # from this CUDA on most of its wheels have no number in their names
 _NUMBER: Final = re.compile(r"\.so\.(1[1-9])\b")
 _NUMBERED: Final = re.compile(r"\.so\.\d")
@@ -186,6 +188,11 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
             arch_has := "" if kind.program.startswith("clang") else _arch_has(kind.subject, machine)
         ),
         "?arch has": f": {arch_has}" if arch_has else "",
+        "found already": imports
+        if (imports := kind.groups.get("imports", "")) in machine.audience.found
+        else "",
+        "pointed": _POINTED.sub(r"\1.\2", kind.subject) if _POINTED.fullmatch(kind.subject) else "",
+        "libtorchless": "BUILD_LIBTORCHLESS" if _WITHOUT_LIBTORCH & machine.audience.given else "",
         **(signs := read_signs(machine, kind.line.text, kind)),
         "of cuda": row.name if row and row.name.startswith("the CUDA toolkit") else "",
         "of torch": row.name if row and row.name == "torch" and not machine.builds_torch else "",

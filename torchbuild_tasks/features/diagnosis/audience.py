@@ -8,7 +8,7 @@ module decides it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -23,6 +23,10 @@ _IMPORTER: Final = re.compile(r'File ".{0,300}-packages[/\\](?:[^/\\]{1,100}\.eg
 _MISSING: Final = re.compile(r"No module named ['\"]?(\w{1,60})")
 # What a build of torch runs itself.
 _NO_IMPORTER: Final = ("torch", "pip", "setuptools", "wheel", "cmake", "ninja", "numpy", "yaml", "_pytest")
+# What a warning tells of how its package was built.
+_LEFT_OUT: Final = re.compile(r"(?:compiled|built) without|not (?:been )?(?:compiled|built) with\b")
+# What a logger writes before its message: times, and the place in the source.
+_LOGGED: Final = re.compile(r"^[\s:\d.-]*(?:[\w.]{1,40}:\d{1,5}\])?[\s:]*")
 _FRAME: Final = re.compile(r'File "([^"\n]{1,400})", line')
 # Where torch imports its own compiled part.
 _OWN_IMPORT: Final = re.compile(r"[/\\]torch[/\\](?:__init__|__config__)\.py$")
@@ -36,7 +40,7 @@ _TORCH: Final = re.compile(
     r"[/\\](?:torch_cpu|torch_cuda|torch_python|torch_hip|torch|c10|caffe2\w{0,20}|ATen|TH\w{0,6})\.dir[/\\]"
     r"|\b(?:lib|bin)[/\\](?:lib)?(?:torch\w{0,12}|c10\w{0,6}|caffe2\w{0,8})\.(?:so|dll|lib|dylib)\b"
     r"|(?<!include[/\\])\bc10[/\\](?:core|util|macros|cuda)[/\\]|\baten[/\\]src[/\\]|\bcaffe2[/\\]"
-    r"|\btorch[/\\]csrc[/\\]|setup_helpers|'torch\._C' extension"
+    r"|\btorch[/\\]csrc[/\\]|\b(?:c10|caffe2|aten)/CMakeLists\.txt:\d|setup_helpers|'torch\._C' extension"
 )
 # Where a torch that runs says that an error or a warning of it came up: in sources that are not built here.
 _RAISED_AT: Final = re.compile(
@@ -79,12 +83,14 @@ class Audience(msgspec.Struct, frozen=True):
     """For whom a fix is: `doing` is torch, extension, program or import, `system` linux, windows or mac.
 
     What is not known is "". `manager` is the package manager of the log's system, `text` the lines of its
-    error, `installed` the system's packages that the log shows as installed, `cuda` the version of its CUDA
-    toolkit, `python` the series of Python that is built for; `here` means that the log is of this machine,
+    error, `installed` the system's packages that the log shows as installed, `found` those that CMake found,
+    `cuda` the version of its CUDA toolkit, `python` the series of Python that is built for; `here` means that the log is of this machine,
     `of_pip` is what pip said of a package before; `isolated` is the tool (pip or uv) that builds in an
     environment of its own, `uv` that uv speaks, `in_image` that a step of docker build does, `msbuild` that
     Visual Studio's generator builds; `said` is what was said before the error, by its names in sentences.
     `given` are the words of the commands in the log, `versions` the packages of Python that it shows.
+    `warner` is the package in whose code the error is raised, where that had warned before that something
+    was lacking, `warned` that warning.
     `newer_std` is the standard of C++ that the file is of, where it is compiled as an older one;
     `importer` is the package whose import failed, `own` the one that lacks a part of its own; `itself` means
     that torch could not be imported.
@@ -104,9 +110,12 @@ class Audience(msgspec.Struct, frozen=True):
     msbuild: bool = False
     said: Mapping[str, str] = msgspec.field(default_factory=dict)
     installed: frozenset[str] = frozenset()
+    found: frozenset[str] = frozenset()
     given: frozenset[str] = frozenset()
     versions: Mapping[str, str] = msgspec.field(default_factory=dict)
     newer_std: str = ""
+    warner: str = ""
+    warned: str = ""
     importer: str = ""
     own: str = ""
     itself: bool = False
@@ -123,6 +132,8 @@ class Audience(msgspec.Struct, frozen=True):
         values["uv"] = "uv" if self.uv else ""
         values |= self.said
         values["unloaded"] = self._unloaded()
+        left_out = _LEFT_OUT.search(self.warned)
+        values |= {"warner": self.warner, "warned": self.warned, "left out": left_out[0] if left_out else ""}
         values["image build"] = "docker build" if self.in_image else ""
         return {**values, "unreachable": "it was tried to the end" if "Retry(total=0" in self.of_pip else ""}
 
@@ -157,6 +168,7 @@ def read_audience(block: ErrorBlock, origin: Origin) -> Audience:
     frames = [name for name in _FRAME.findall(text) if not re.search(r"[/\\]ctypes[/\\]", name)]
     missing = _MISSING.search(text)
     system = next((name for name, marks in _SYSTEMS if marks.search(text)), origin.system)
+    warner, warned = _find_warning(importers, origin)
     in_env = origin.isolated or "pip-build-env-" in text
     own = missing is not None and re.search(rf'File "[^"\n]{{1,400}}[/\\]{missing[1]}[/\\]', text)
     return Audience(
@@ -174,13 +186,26 @@ def read_audience(block: ErrorBlock, origin: Origin) -> Audience:
         isolated="uv" if _UV_BUILDS.search(text) else "pip" if in_env else "",
         uv=_UV.search(text) is not None,
         installed=frozenset(origin.installed),
+        found=frozenset(origin.found),
         given=frozenset(origin.given),
         versions=origin.versions,
         newer_std=origin.newer.get(block.error.text.strip().partition(":")[0], ""),
+        warner=warner,
+        warned=warned,
         importer=importers[-1] if importers else "",
         itself=bool(frames) and _OWN_IMPORT.search(frames[-1]) is not None,
         own=missing[1] if missing and own else "",
     )
+
+
+def _find_warning(packages: Sequence[str], origin: Origin) -> tuple[str, str]:
+    """Return the package of these, the last first, that had warned of what it lacks, and its warning."""
+    for package in dict.fromkeys(reversed(packages)):
+        named = re.compile(rf"(?i)(?<![\w-]){re.escape(package)}(?![\w-])")
+        for text, by in origin.warned.items():
+            if by == package or (not by and named.search(text)):
+                return package, _LOGGED.sub("", text)
+    return "", ""
 
 
 def _doing(block: ErrorBlock, text: str, *, of_extension: bool) -> str:

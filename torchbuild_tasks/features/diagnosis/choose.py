@@ -17,7 +17,7 @@ from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.answer import explain_kind, list_names
 from torchbuild_tasks.features.diagnosis.audience import read_audience
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
-from torchbuild_tasks.features.diagnosis.kinds import Kind, KindBook, is_message, kind_book, read_kind
+from torchbuild_tasks.features.diagnosis.kinds import Kind, is_message, kind_book, read_kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.features.diagnosis.signs import read_signs
@@ -58,14 +58,15 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
     )
     kinds = kind_book(machine.catalog)
     machine = machine.for_audience(read_audience(block, scanner.origin))
-    unloaded = bool(machine.value("unloaded"))
+    unloaded = machine.value("unloaded") or machine.value("warner")
     kind = read_kind(block, kinds, uses_nvcc=scanner.origin.uses_nvcc, unloaded=unloaded)
-    error = _first_error(block, met, kind, kinds)
+    own = kinds.read_line(block.error, block.error.text.strip())
+    error = _first_error(block, met, kind, own)
     names = list_names(kind, machine) if kind else read_signs(machine, block.error.text)
     by_kind = explain_kind(kind, machine, names) if kind else None
     values = {**names, "kind fix": _kind_fix(by_kind)}
     known = tuple(_diagnosis(each.hit, machine, values) for each in met[:MOST])
-    if by_kind and kind and kind.row.level == "cause" and not _is_covered(met, kind, block):
+    if by_kind and kind and kind.row.level == "cause" and not _is_covered(met, kind, block, own):
         known = (by_kind, *known)
     shown = tuple(_told_once(known)) or ((by_kind,) if by_kind else ())
     return Reading(
@@ -110,9 +111,8 @@ def _kind_fix(by_kind: Diagnosis | None) -> str:
     return by_kind.fix if by_kind is not None and by_kind.id in _LOOKED_UP else ""
 
 
-def _first_error(block: ErrorBlock, met: list[_RowMatch], kind: Kind | None, kinds: KindBook) -> Line:
+def _first_error(block: ErrorBlock, met: list[_RowMatch], kind: Kind | None, own: Kind | None) -> Line:
     """Return the line of the error: the line with the cause where the block's own is a consequence."""
-    own = kinds.read_line(block.error, block.error.text.strip())
     follows = block.weak or (own is not None and own.row.level == "consequence")
     if follows and met and (block.weak or met[0].hit.row.rank != "consequence"):
         return met[0].line
@@ -124,16 +124,20 @@ def _first_error(block: ErrorBlock, met: list[_RowMatch], kind: Kind | None, kin
     return kind.line if follows or vague else block.error
 
 
-def _is_covered(met: list[_RowMatch], kind: Kind, block: ErrorBlock) -> bool:
+def _is_covered(met: list[_RowMatch], kind: Kind, block: ErrorBlock, own: Kind | None) -> bool:
     """Say whether a row names the error itself or its root, and so goes before the kind.
 
-    A row that matches only a later line is a consequence of an error whose own line has a kind.
+    A row that matches only a later line is a consequence of an error whose own line has a kind, and one
+    that is no root a consequence of what was not loaded.
     """
-    own = block.kind == "words" and kind.line is block.error
-    later = (each for each in met if each.line.number > kind.line.number and each.hit.row.rank == "cause")
+    if kind.row.id == "not-loaded" and all(each.hit.row.rank != "root" for each in met):
+        return False
+    by_itself = block.kind == "words" and kind.line is block.error
+    ranks = ("root", "cause") if own is not None and own.row is kind.row else ("cause",)
+    later = (each for each in met if each.line.number > kind.line.number and each.hit.row.rank in ranks)
     causes = ("caused by", "because")
     follow = {each.hit.row.id for each in later if not each.line.text.strip().lower().startswith(causes)}
-    others = (each for each in met if not own or each.hit.row.id not in follow)
+    others = (each for each in met if not by_itself or each.hit.row.id not in follow)
     return any(each.hit.row.rank != "consequence" or each.line is kind.line for each in others)
 
 

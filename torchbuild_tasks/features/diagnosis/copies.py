@@ -27,6 +27,10 @@ _TORCH_LIBRARIES: Final = (
 _LINKS: Final = re.compile(
     r"^(?!.*\s-c\s)(?=.*(?:\s-shared\b|\s-o \S|/(?:OUT|out):|/DLL\b))(?=.*\.(?:o|obj|a|lib)\b)", re.MULTILINE
 )
+# What a linker says of a symbol, in its own words and not in those of a loader.
+_LINKER_SAYS: Final = re.compile(
+    r"\bld[\w.]{0,5}: error: undefined symbol|undefined reference|\bLNK20(?:01|19)\b"
+)
 
 
 def list_copies(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mapping[str, str]:
@@ -75,7 +79,7 @@ def list_links(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mappin
         name = owner(kind.subject)
         link = next((library for form, library in _TORCH_LIBRARIES if form.match(name)), "")
     if not link:
-        return dict.fromkeys(("link", "linked", "unlinked", "made here"), "")
+        return dict.fromkeys(("link", "linked", "unlinked", "made here", "torch link"), "")
     names = [each.removeprefix("-l") for each in link.split() if each.startswith("-l")]
     text = machine.audience.text
     linked = any(
@@ -86,7 +90,11 @@ def list_links(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mappin
         re.search(rf"(?<=\s)(?:[\w-]+/){{0,9}}lib{re.escape(each)}\.(?:so|a)(?=\s)", text) for each in names
     )
     unlinked = bool(names) and not linked and _LINKS.search(text) is not None
+    of_torch = ""
     if row and row.name == "torch" and not (linked or unlinked):  # torch's own row is more exact
+        of_torch = (
+            link if _LINKER_SAYS.search(kind.line.text) and machine.audience.doing != "extension" else ""
+        )
         link = ""
     if machine.audience.system == "windows" and not machine.audience.mingw:
         link = (row.link_windows if row else "") or re.sub(r"-l(\S+)", r"\1.lib", link)
@@ -94,5 +102,6 @@ def list_links(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mappin
         "link": link,
         "linked": link if linked else "",
         "unlinked": link if unlinked else "",
+        "torch link": of_torch,
         "made here": next((found[0] for found in made if found), "") if linked else "",
     }

@@ -1,6 +1,6 @@
 """Tell why nothing came over the network, and how the program that fetched is told of the way out.
 
-Each program has its own words for a proxy, a certificate and patience: data/fetchers.toml has them.
+Each program has its own words for a proxy, a certificate, patience and a login: data/fetchers.toml has them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 from torchbuild_tasks.catalog import Catalog
 
-_KINDS: Final = ("network", "certificate", "not-on-server")
+_KINDS: Final = ("network", "certificate", "not-on-server", "access-denied", "damaged-download")
 # Why a connection failed, the surest first.
 _REASONS: Final = (
     (
@@ -79,7 +79,7 @@ _REASONS: Final = (
             r"RPC failed|early EOF|hung up|unexpected disconnect|recv error|SSL_ERROR_SYSCALL"
             r"|Incomplete ?[Rr]ead|Connection (?:reset|aborted|broken)"
             r"|[Rr]emote(?:Disconnected| end closed)|transfer closed"
-            r"|Recv failure|bytes of body|peer closed|unexpected eof"
+            r"|Recv failure|bytes of body|Server returned nothing|Empty reply|peer closed|unexpected eof"
         ),
     ),
 )
@@ -90,6 +90,8 @@ _EXPIRED: Final = re.compile(
 _OTHER_NAME: Final = re.compile(
     r"[Hh]ostname mismatch|doesn't match|subject name|NotValidForName|no alternative certificate"
 )
+# A limit on how often one may ask.
+_TOO_MANY: Final = re.compile(r"\b429\b|(?i:rate limit|too many requests)")
 
 
 def read_fetching(kind: str, line: str, text: str, catalog: Catalog) -> Mapping[str, str]:
@@ -98,15 +100,10 @@ def read_fetching(kind: str, line: str, text: str, catalog: Catalog) -> Mapping[
         return {}
     line, text = (re.sub(r"(?m)^\s+", "", each) for each in (line, text))
     reason = next((name for where in (line, text) for name, form in _REASONS if form.search(where)), "")
-    fetcher = next(
-        (
-            row
-            for where in (line, text)
-            for row in catalog.fetcher
-            if any(re.search(mark, where, re.MULTILINE) for mark in row.marks)
-        ),
-        None,
-    )
+    # The last row is for a language, whose words may stand in what any other program says.
+    rows = (*((line, row) for row in catalog.fetcher[:-1]), *((text, row) for row in catalog.fetcher))
+    spoken = (row for where, row in rows if any(re.search(mark, where, re.MULTILINE) for mark in row.marks))
+    fetcher = next(spoken, None)
     return {
         **{name: reason if name == reason else "" for name, _ in _REASONS},
         "expired": "expired" if _EXPIRED.search(text) else "",
@@ -118,4 +115,8 @@ def read_fetching(kind: str, line: str, text: str, catalog: Catalog) -> Mapping[
         "proxy": fetcher.proxy if fetcher else "",
         "trust": fetcher.trust if fetcher else "",
         "patience": fetcher.patience if fetcher else "",
+        "login": fetcher.login if fetcher else "",
+        "cache": fetcher.cache if fetcher else "",
+        "wants login": "401" if re.search(r"\b401\b", line) else "",
+        "too many": "too many requests" if _TOO_MANY.search(line) else "",
     }

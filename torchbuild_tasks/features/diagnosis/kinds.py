@@ -60,7 +60,9 @@ _NO_COMPILERS: Final = (
     "wheel",
 )
 # What a package may say itself of a part of it that was not loaded.
-_OF_UNLOADED: Final = ("missing-feature", "no-kernel")
+_OF_UNLOADED: Final = ("missing-feature", "no-kernel", "script-fault")
+# The same of what a file of that very package lacks.
+_OF_ITS_FILE: Final = ("undefined-symbol", "undefined-at-load")
 # What Windows says of a file, although nothing is wrong but the length of its path.
 _FILES: Final = ("missing-file", "missing-source", "missing-header", "build-graph")
 _PATH_OF_WINDOWS: Final = re.compile(r"(?:['\"“(]|: )([A-Za-z]:[/\\][^'\"”):\n]{1,2000})")
@@ -187,7 +189,7 @@ def _find_program(text: str, program: str) -> str:
 
 
 def read_kind(
-    block: ErrorBlock, book: KindBook, *, uses_nvcc: bool = False, unloaded: bool = False
+    block: ErrorBlock, book: KindBook, *, uses_nvcc: bool = False, unloaded: str = ""
 ) -> Kind | None:
     """Return the kind of a block's error; a consequence of another error counts last.
 
@@ -195,12 +197,13 @@ def read_kind(
         block: the error.
         book: the kinds.
         uses_nvcc: whether CUDA is compiled, with a host compiler that it may not take.
-        unloaded: whether the package that raised it had warned that its compiled part was not loaded.
+        unloaded: the package that raised it, where that had warned that something was not loaded, or lacks.
     """
     kind = _read_kind(block, book)
     if kind is None:
         return None
-    if unloaded and (kind.row.level == "general" or kind.row.id in _OF_UNLOADED):
+    its_file = kind.row.id in _OF_ITS_FILE and unloaded in kind.line.text
+    if unloaded and (kind.row.level == "general" or kind.row.id in _OF_UNLOADED or its_file):
         return book.replace(kind, "not-loaded", kind.groups)
     unread = kind.row.level == "general" or kind.row.id == "missing-intrinsic"
     if unread and uses_nvcc and (header := _header_of_host(block)):

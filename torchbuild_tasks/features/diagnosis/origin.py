@@ -101,12 +101,32 @@ _SAID: Final = (
             rb" for (?P<unloaded>[\w.-]{2,40})"
         ),
     ),
+    # What pip builds from its source, as it has no wheel.
+    (b"Building wheel for ", re.compile(rb"Building wheel for (?P<built_package>[\w.-]{2,60}) \(")),
+    # An image of NVIDIA's for a Jetson, or made from one.
+    (b"l4t", re.compile(rb"(?<![a-z0-9])(?P<jetson>(?P<own_container>l4t))(?![a-z0-9])")),
     *(
         (mark, re.compile(rb"(?P<jetson>" + mark + rb"\b)"))
         for mark in (b"tegra-ubuntu", b"aarch64-linux-gnu/tegra", b"nvidia-l4t", b"JetPack", b"Jetson")
     ),
     (b"linux_aarch64.whl", re.compile(rb"\.(?P<jetson>nv\d\d\.\d{1,2})-cp\d+-cp\d+-linux_aarch64\.whl")),
 )
+# What CMake says of a package that it found.
+_FOUND: Final = re.compile(rb"-- Found (\w{1,60}): ")
+# What a package, or a logger of it, warned of that it could not load or use.
+_WARNED: Final = re.compile(
+    rb"(?m)^[^\n]{0,40}?-packages[/\\](?:[^/\\\n]{1,100}\.egg[/\\])?(?P<package>[\w-]{1,60})[/\\]"
+    rb"[^\n:]{1,300}:\d{1,6}: "
+    rb"(?!Deprecation|Future|PendingDep)\w{0,30}Warning: (?P<text>[^\n]{10,400})"
+    rb"|(?m:^)[^\n:]{0,40}\bWARN(?:ING)?\b[^\n]{0,40}?[:\]] ?(?P<logged>[^\n]{10,400})"
+)
+_LACKS: Final = re.compile(
+    rb"(?i)\bfail\w*|could(?: not|n't)|can(?:not|'t)|unable to|\bno such|no module"
+    rb"|not (?:be |been )?(?:\w+ly )?(?:load|found|available|compiled|installed|enabled|supported)|without"
+    rb"|incompatible|mismatch|undefined symbol|\bbuilt (?:for|with|against)|missing"
+)
+_WARN_SIGNS: Final = (b"Warning: ", b"WARN")
+_MOST_WARNED: Final = 50
 # Of which system a log is, for an error whose own lines do not show it.
 _WINDOWS: Final = re.compile(rb"(?<![\w/\\])[A-Za-z]:\\(?!n\b|t\b)\w")
 # What MSBuild, and CMake on Windows, say of themselves, whatever paths the log has.
@@ -166,8 +186,9 @@ class Origin:
     `isolated`: pip builds in an environment of its own; `in_image`: a step of docker build; `uses_nvcc`:
     CUDA is compiled; `of_pip` is what pip said of a package before its error, `newer` the standards that
     files are of, where they are compiled as older ones; `msbuild`: Visual Studio's generator builds;
-    `said` is what programs said before the error, by its names in sentences; `installed` the system's
-    packages that the log shows as installed.
+    `said` is what programs said before the error, by its names in sentences; `warned` what was lacking by a
+    warning, with the package that gave it ("" for a logger); `installed` the system's packages that the log
+    shows as installed, `found` those that CMake found.
 
     Args:
         places: folders of this machine, which show that the log is of it.
@@ -181,11 +202,13 @@ class Origin:
         self.in_image = False
         self.msbuild = False
         self.said: dict[str, str] = {}
+        self.warned: dict[str, str] = {}
         self.of_pip: dict[str, None] = {}
         self.newer: dict[str, str] = {}
         self.installed: set[str] = set()
         self.given: set[str] = set()
         self.versions: dict[str, str] = {}
+        self.found: set[str] = set()
         self._places = tuple(place.encode() for place in places)
         self._cuda: set[str] = set()
         self._pythons: set[str] = set()
@@ -230,6 +253,10 @@ class Origin:
         self.isolated = begun > done if max(begun, done) >= 0 else self.isolated
         self.msbuild = self.msbuild or _has(block, _MSBUILD)
         self._feed_said(block)
+        if b"-- Found " in block:
+            self.found |= {found.decode("utf-8", "replace") for found in _FOUND.findall(block)}
+        if _has(block, _WARN_SIGNS) and len(self.warned) < _MOST_WARNED:
+            self.warned |= _warnings(block)
         if _has(block, _OF_PIP_SIGNS):
             self.of_pip |= dict.fromkeys(each.decode("utf-8", "replace") for each in _OF_PIP.findall(block))
         if len(self.given) < _MOST_WORDS:
@@ -247,6 +274,17 @@ class Origin:
             if mark in block and (found := words.search(block)):
                 for name, value in found.groupdict().items():
                     self.said.setdefault(name.replace("_", " "), value.decode("utf-8", "replace").strip())
+
+
+def _warnings(block: bytes) -> dict[str, str]:
+    """Return what warnings tell that is lacking, with the package that gave each."""
+    found = (match.groupdict(b"") for match in _WARNED.finditer(block))
+    told = ((each["text"] or each["logged"], each["package"]) for each in found)
+    return {
+        text.decode("utf-8", "replace").strip(): package.decode("utf-8", "replace")
+        for text, package in told
+        if _LACKS.search(text)
+    }
 
 
 def _has(block: bytes, marks: Iterable[bytes]) -> bool:

@@ -124,6 +124,7 @@ _WORDS: Final = _any(
     r"^(?:ERROR|FATAL|CRITICAL)\s{1,20}\w{0,60}(?:Error|Exception)\b",
     r"^(?:Hunk #\d+ FAILED at|\d+ out of \d+ hunks? FAILED)",
     r"^E: \S",  # apt
+    r"^- (?:Status code: [45]\d\d|Curl error \(\d{1,3}\).{0,120}) for \w{3,5}://",  # dnf, of a repository
     r"^\W{0,4}nothing provides \S.{0,160} needed by "  # dnf, zypper
     r"(?:the to be |\S{1,120}\.(?:x86_64|noarch|aarch64|el\d|fc\d))",
     r"^undefined symbol: \S|\bexec user process caused\b",
@@ -204,6 +205,8 @@ MAKE_STARTS: Final = re.compile(
 )
 # What the author of a rule of make expects to fail.
 IGNORED: Final = re.compile(r"\S*make(?:\.exe)?(?:\[\d+\])?: .{1,300} \(ignored\)$")
+# What uv has installed or removed: conda writes of what it refuses in a similar way, and goes on behind it.
+_BY_UV: Final = r"[+~-] [\w.-]{1,80}==\d\S{0,60}(?: \(.{1,300}\))?$"
 _ON: Final = _any(
     r"-- (?!Configuring incomplete)",
     r"\[(?:\d+/\d+| *\d+%)\] ",
@@ -212,7 +215,7 @@ _ON: Final = _any(
     r"running \w+$|building '|copying |creating ",
     r"Collecting (?!environment information)|Requirement already |Installing collected |Preparing metadata",
     r"Get:\d+ |Setting up |Unpacking |Submodule path '|#\d+ DONE \d",
-    r"(?:Installed|Prepared|Audited|Uninstalled|Resolved) \d+ packages? in |[+~-] [\w.-]{1,80}==\d",  # uv
+    rf"(?:Installed|Prepared|Audited|Uninstalled|Resolved) \d+ packages? in |{_BY_UV}",
     r"Already up to date\.|HEAD is now at |Switched to (?:a new )?branch ",
     IGNORED.pattern,
     r"\++ (?:true|:)$",  # a shell with set -x, of a command that may fail: `|| true`
@@ -288,9 +291,9 @@ EXPLAINS: Final = re.compile(
 )
 # A warning of Python's, with where it was given.
 WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")
-# torch's warning with the reason why it has no GPU, and what comes of that: any error that speaks of one, and
-# not of what CUDA is built with.
-NO_GPU_AS: Final = re.compile(r"UserWarning: CUDA initialization: ")
+# What tells why there is no GPU, as torch's warning and nvidia-smi do, and what comes of that: any error that
+# speaks of one, and not of what CUDA is built with.
+NO_GPU_AS: Final = re.compile(r"UserWarning: CUDA initialization: |\bFailed to initialize NVML: ")
 OF_GPU: Final = re.compile(
     r"(?i)^(?!.*(?:CUDA_HOME|nvcc|toolkit|compil|\bbuil[dt])).*\b(?:cuda|gpus?|nvidia|nccl|cudnn)\b"
 )
@@ -359,7 +362,7 @@ _ENDS: Final = _any(
     r"Built target|Build files have been written|^-- (?:Generating done|Install|Up-to-date)|100%|^\[\+\] /",
     r"(?:^\W*|\S: )(?i:ok|okay|all good)\W*$",
     r"^\S*make(?:\[\d+\])?: (?:'.{1,200}' is up to date|Nothing to be done)",
-    r"^Submodule path '.{1,300}': (?:checked out|merged|rebased)|^[+~-] [\w.-]{1,80}==\d",
+    rf"^Submodule path '.{{1,300}}': (?:checked out|merged|rebased)|^{_BY_UV}",
     r"^\d+ upgraded, \d+ newly installed, \d+ to remove|\b(?:saved|written|been installed)\b|\bbuilt$",
     r"(?i:\b(?:finished|completed?|succe(?:ss|eded)\w*|done|passed|ready)\b)",
 )

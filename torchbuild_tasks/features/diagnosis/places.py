@@ -65,6 +65,8 @@ FIRST_SIGNS: Final = (
         "nhandled ",
         "exec user process",
         "othing provides",
+        "tatus code: ",
+        "url error (",
     ),
     *(
         "is invalid",

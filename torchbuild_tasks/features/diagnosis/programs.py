@@ -22,6 +22,7 @@ _RUNS: Final = re.compile(
 )
 _RUN_BY: Final = re.compile(r'subprocess\.py", line \d+, in _execute_child')
 _NOT_RUN: Final = re.compile(r"/$|\.(?!sh$|py$|pl$|run$|bin$|exe$)[a-z]\w{0,9}$")
+_PYTHON: Final = re.compile(r"(?:^|[/\\])python(\d\.\d{1,2})t?$")
 _NUMBERED: Final = re.compile(r"(.+?)-?(\d{1,3}(?:\.\d{1,3}){0,2})$")
 
 
@@ -36,6 +37,7 @@ def read_program(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mapp
         "own program": subject if own else "",
         "path": subject if _ABSOLUTE.match(subject) and not own else "",
         "numbered": subject if is_numbered(kind, row) else "",
+        "numbered python": found[1] if (found := _PYTHON.search(subject)) else "",
         "executed": _executed(kind, machine),
         "plain tool": _plain(subject),
         "automake": subject if _plain(subject) in ("aclocal", "automake") else "",

@@ -24,6 +24,9 @@ _SETTING: Final = re.compile(r"(?<![\w=-])(?:-D)?([A-Z][A-Z0-9_]{3,40})=([^\s,;(
 _BOUND: Final = re.compile(r"(?<![\w'])'([A-Za-z][\w.-]{0,60})((?:[<>=!~]=?[\w.*]{1,20},?){1,4})'")
 _CUDA: Final = re.compile(r"\bCUDA (\d{1,2}\.\d)(?= or newer\b| on\b)")
 
+# A package that is to be installed as it is found, of any version.
+_INSTALLS: Final = re.compile(r"\bpip install ([A-Za-z][\w.-]{0,60}\w)(?=[\s,;:)]|\.(?:\s|$)|$)")
+
 # What is installed by hand, which the build of a package does not see.
 _BY_HAND: Final = re.compile(r"\b(?:pip|apt|dnf|conda|zypper|brew) install\b|\buv (?:pip|venv)\b|-m venv\b")
 # What cmd.exe takes for a letter, and < > | within it for its own signs.
@@ -63,6 +66,13 @@ def list_done(fix: str, audience: Audience) -> Iterator[str]:
     here = [each for name, bound in bounds if (each := _is_here(name, bound, audience.versions))]
     if here:
         yield f"This log shows {with_and(here)}, which such a bound allows already."
+    names = () if audience.isolated else dict.fromkeys(_INSTALLS.findall(fix))
+    for name in names:
+        if version := audience.versions.get(canonicalize_name(name), ""):
+            yield (
+                f"This log shows {name} {version} as installed: where it is not found all the same, another"
+                " Python runs than the one that has it (python -m pip --version names pip's)."
+            )
     least = parse_version(max(_CUDA.findall(fix), default="", key=numbers_in))
     found = parse_version(audience.cuda)
     if least and found and found >= least:
