@@ -93,7 +93,7 @@ def _fix(broken: Break, row: LibraryRow | None, packages: Mapping[str, str]) -> 
     if broken.kind == "symbol" and not broken.library:
         return "Libraries of two builds are mixed: install torch again, or torchbuild build --clean."
     names = "; ".join(f"{manager}: {name}" for manager, name in packages.items())
-    return " ".join(filter(None, (names and f"It comes with {names}.", row and row.fix)))
+    return " ".join(filter(None, (names and f"It comes with {names}.", row.fix if row else "")))
 
 
 # ---------------- libraries that load but may be the wrong ones
