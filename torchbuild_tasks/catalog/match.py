@@ -72,7 +72,7 @@ def applies(specifier: str, version: Version | None) -> bool:
 @functools.lru_cache(maxsize=1024)
 def torch_row(catalog: Catalog, version: Version | None) -> tuple[TorchRow, bool]:
     """Return the row of a version's series and True, or the nearest older (else oldest) row and False."""
-    series = version.release[:2] if version else (0, 0)
+    series = (version.major, version.minor) if version else (0, 0)
     ordered = sorted(catalog.torch, key=lambda row: row_version(row.version))
     older = [row for row in ordered if row_version(row.version).release[:2] <= series]
     row = older[-1] if older else ordered[-1] if version is None else ordered[0]
