@@ -79,7 +79,7 @@ def copy_venv(model: Path, folder: Path) -> Path:
 
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the tests' environment without active venvs and build variables."""
-    drop = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "CC", "CXX", "MAX_JOBS")
+    drop = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "CC", "CXX", "MAX_JOBS", "PYTEST_CURRENT_TEST")
     prefixes = ("USE_", "BUILD_", "CMAKE_", "PYTORCH_", "SKBUILD", "CUDA", "TORCH_", "NVCC_")
     kept = {k: v for k, v in os.environ.items() if k not in drop and not k.startswith(prefixes)}
     # Ninja, CMake and friends are not the machine's in the venv that runs the tests, nor in an active one.
