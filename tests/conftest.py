@@ -130,11 +130,19 @@ def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     assert list(home.iterdir()) == [], "a test without tmp_path wrote into the home of all"
 
 
+@pytest.fixture(scope="module")
+def home_of_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of all integration tests of a file."""
+    return tmp_path_factory.mktemp("home")
+
+
 @pytest.fixture(autouse=True)
 def locked_doors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, shared_home: Path) -> None:
     """Give a test with a folder a home in it; close the doors for all but integration tests."""
     home = shared_home
-    if "tmp_path" in request.fixturenames or request.node.get_closest_marker("integration"):
+    if request.node.get_closest_marker("integration"):
+        home = request.getfixturevalue("home_of_file")
+    elif "tmp_path" in request.fixturenames:
         home = request.getfixturevalue("tmp_path") / "home"
         home.mkdir()
     for name, folder in HOMES.items():
