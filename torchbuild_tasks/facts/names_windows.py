@@ -15,25 +15,18 @@ STARTABLE = (".com", ".exe", ".bat", ".cmd")
 _WORD = re.compile(r'(?:"[^"]*(?:"|$)|[^\s"])+')
 
 
+normal = ntpath.normpath
+base = ntpath.basename
+parent = ntpath.dirname
+
+
 def join(folder: str, *parts: str) -> str:
     return ntpath.join(folder, *parts).replace("/", "\\")
-
-
-def normal(path: str) -> str:
-    return ntpath.normpath(path)
-
-
-def base(path: str) -> str:
-    return ntpath.basename(path)
 
 
 def stem(path: str) -> str:
     name, kind = ntpath.splitext(ntpath.basename(path).lower())
     return name if kind in STARTABLE else name + kind
-
-
-def parent(path: str) -> str:
-    return ntpath.dirname(path)
 
 
 def drive(path: str) -> str:

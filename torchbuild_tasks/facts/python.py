@@ -126,11 +126,11 @@ def _failure(probe: Probe, output: Output | None) -> str | None:
 
 
 def _parse_report(output: Output | None) -> Mapping[str, Any]:
-    """Return the last line that is a JSON object with an executable; empty if there is none."""
+    """Return the last line that is a JSON object with an executable and a version; empty if there is none."""
     for line in reversed(output.stdout.splitlines() if output else []):
         with contextlib.suppress(ValueError):
             data = parse_json(line)
-            if isinstance(data, dict) and "executable" in data:
+            if isinstance(data, dict) and data.keys() >= {"executable", "version"}:
                 return data
     return {}
 

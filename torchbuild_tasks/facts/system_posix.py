@@ -74,14 +74,11 @@ def file_version(path: Path) -> str | None:
 def open_files() -> tuple[int, int] | None:
     """Return the soft and the hard limit of open files (getrlimit); a limit of none is a large number."""
     try:
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     except (OSError, ValueError):
         return None
-    many = 1 << 30
-    return (
-        many if soft == resource.RLIM_INFINITY else soft,
-        many if hard == resource.RLIM_INFINITY else hard,
-    )
+    soft, hard = (1 << 30 if each == resource.RLIM_INFINITY else each for each in limits)
+    return soft, hard
 
 
 def administrator() -> bool | None:

@@ -220,21 +220,17 @@ def ask_smi(probe: Probe) -> Answer:
     program = _find_smi(probe)
     if program is None:
         return Answer(summary="nvidia-smi was not found")
-    argvs = (
-        _smi_command(program, SMI_FIELDS + SMI_NEWER_FIELDS),
-        _smi_command(program, SMI_FIELDS),
-        (program,),
-    )
-    full, old, table = map_parallel(lambda argv: probe.run(argv, timeout=SMI_TIMEOUT), argvs)
+    queries = (SMI_FIELDS + SMI_NEWER_FIELDS, SMI_FIELDS)
+    argvs = (*(_smi_command(program, fields) for fields in queries), (program,))
+    *answers, table = map_parallel(lambda argv: probe.run(argv, timeout=SMI_TIMEOUT), argvs)
     version = _SMI_CUDA.search(table.stdout) if table else None
-    for output, fields in ((full, SMI_FIELDS + SMI_NEWER_FIELDS), (old, SMI_FIELDS)):
-        rows = _smi_rows(output, fields)
-        if rows:
+    for output, fields in zip(answers, queries, strict=True):
+        if rows := _smi_rows(output, fields):
             gpus = tuple(_smi_gpu(row) for row in rows)
             driver = rows[0]["driver_version"]
             cuda = version[1] if version else None
             return Answer(summary=count_words(len(gpus)), gpus=gpus, driver=driver, cuda=cuda)
-    return _smi_failure(old)
+    return _smi_failure(answers[-1])
 
 
 def _find_smi(probe: Probe) -> str | None:

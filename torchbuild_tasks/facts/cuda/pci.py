@@ -102,14 +102,13 @@ _UNKNOWN_GPU = re.compile(r"\b(?:3D|VGA|Video|Display)\b", re.IGNORECASE)
 
 
 def _look_at_registry(probe: Probe) -> tuple[GpuSeen, ...]:
-    return tuple(
-        _gpu(probe, f"{REGISTRY_DEVICES}\\{device}\\{instance}", match[1].lower())
+    keys = (
+        (f"{REGISTRY_DEVICES}\\{device}\\{instance}", match[1].lower())
         for device in probe.registry_keys(REGISTRY_DEVICES)
         if (match := _KEY_OF_DEVICE.fullmatch(device))
         for instance in probe.registry_keys(f"{REGISTRY_DEVICES}\\{device}")
-        if _is_gpu(probe, f"{REGISTRY_DEVICES}\\{device}\\{instance}")
-        and _is_present(probe, f"{REGISTRY_DEVICES}\\{device}\\{instance}")
     )
+    return tuple(_gpu(probe, key, id) for key, id in keys if _is_gpu(probe, key) and _is_present(probe, key))
 
 
 def _gpu(probe: Probe, key: str, device: str) -> GpuSeen:
