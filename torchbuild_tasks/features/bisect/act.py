@@ -94,11 +94,6 @@ def commits_of(git: Git, words: str) -> tuple[str, ...]:
     return tuple(listed.split())
 
 
-def commit_title(git: Git, commit: str) -> str:
-    """Return the first line of a commit's message."""
-    return git.output("log", "-1", "--format=%s", commit) or ""
-
-
 def full_message(git: Git, commit: str) -> str:
     """Return a commit's author, date and full message."""
     return git.run("log", "-1", "--format=commit %H%nAuthor: %an <%ae>%nDate:   %ad%n%n%w(0,4,4)%B", commit)
@@ -301,10 +296,7 @@ def begin(session: Session, request: BisectRequest) -> Bisection:
         word for word, value in (("--good", good), ("--bad", bad), ("-- COMMAND", command)) if not value
     ]
     if missing or bad is None:
-        raise UsageError(
-            f"bisect needs {' and '.join(missing)}",
-            next_step=_BEGIN,
-        )
+        raise UsageError(f"bisect needs {' and '.join(missing)}", next_step=_BEGIN)
     names = " ".join((*(f"--good {name}" for name in good), f"--bad {bad}"))
     start = Path.cwd()
     question = Bisection(
@@ -403,7 +395,7 @@ def run(
                 raise _no_end_error(session, advice.problem)
             memory = write_memory(session, replace(memory, first_bad=advice.first_bad, testing=""))
             break
-        title = commit_title(session.tree, advice.commit)
+        title = session.tree.output("log", "-1", "--format=%s", advice.commit) or ""
         number = len(memory.steps) + 1
         step_report = report.inner(f"bisect step {number}, {advice.commit[:10]}, {advice.remaining}")
         step_report.stage(title)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from torchbuild_tasks.errors import BuildFailed, UsageError, VerifyFailed
 from torchbuild_tasks.features.bisect.flags import BisectRequest
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.text.words import counted
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verbs import Outcome
 
@@ -21,8 +22,8 @@ def bisect_text(result: BisectResult) -> str:
         head = f"{result.first_bad[0]} is the first bad commit\n"
     else:
         head = f"Commits were skipped, so the first bad one is any of these {len(result.first_bad)}:\n"
-    count = f"{len(result.steps)} commits were tried" if len(result.steps) != 1 else "1 commit was tried"
-    return f"{head}\n" + "\n\n".join(result.messages) + f"\n\n{count}; each with its log: {result.log}\n"
+    tried = f"{counted(len(result.steps), 'commit was', 'commits were')} tried"
+    return f"{head}\n" + "\n\n".join(result.messages) + f"\n\n{tried}; each with its log: {result.log}\n"
 
 
 def run(request: BisectRequest, report: Reporter) -> Outcome:

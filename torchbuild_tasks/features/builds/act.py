@@ -76,10 +76,6 @@ def _make_ready(place: Place, report: Reporter, access: Access) -> None:
         report.stage("switch the worktree")
         report.note(f"{place.folder}: from {note.ref} to {place.ref}")
         worktree.switch(Git(folder=place.folder, config=access.config), place.ref, access)
-    _save_note(place)
-
-
-def _save_note(place: Place) -> None:
     note = Note(name=place.build.name, config=place.config, main=str(place.main), ref=place.ref)
     if read_note(place.folder) != note:
         write_note(place.folder, note)
@@ -256,7 +252,9 @@ def remove_build(settings: Settings, request: BuildRequest, main: Path, report: 
             f"{name} is the active build: this shell is in {folder}, or has loaded its environment.",
             next_step="Run this from another folder, in a shell that has not entered the build.",
         )
-    with _lock_build(main, name), _lock_worktree(folder):
+    # No run builds or cleans in it meanwhile.
+    own = lock.hold(folder, "builds remove") if (folder / STATE_DIR).is_dir() else contextlib.nullcontext()
+    with _lock_build(main, name), own:
         created = _list_created_files(folder)
         if (
             folder.exists()
@@ -300,13 +298,6 @@ def _folder_of(settings: Settings, name: str, main: Path) -> Path:
             f"The build {name} was not made yet; there is nothing to remove in {place.folder}."
         )
     return place.folder
-
-
-@contextlib.contextmanager
-def _lock_worktree(folder: Path) -> Iterator[None]:
-    """Lock the worktree, so that no run builds or cleans in it."""
-    with lock.hold(folder, "builds remove") if (folder / STATE_DIR).is_dir() else contextlib.nullcontext():
-        yield
 
 
 def _list_created_files(folder: Path) -> frozenset[str]:

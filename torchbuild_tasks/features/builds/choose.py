@@ -14,12 +14,8 @@ CHECKOUT: Final = "<checkout>"
 NOTHING: Final = "-"
 
 
-def differences(one: BuildPlan, other: BuildPlan) -> tuple[Difference, ...]:
-    """Return the differences of the second plan: choices, the environment, the command."""
-    return tuple(_differences(one, other))
-
-
-def _differences(one: BuildPlan, other: BuildPlan) -> Iterator[Difference]:
+def differences(one: BuildPlan, other: BuildPlan) -> Iterator[Difference]:
+    """Yield the differences of the second plan: choices, the environment, the command."""
     choices = [{choice.name: choice for choice in plan.choices} for plan in (one, other)]
     reasons = [{name: choice.because for name, choice in side.items()} for side in choices]
     values = [

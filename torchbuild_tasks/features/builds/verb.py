@@ -145,5 +145,5 @@ def run_action(request: BuildsRequest, report: Reporter) -> Answer:
         case "diff":
             one = decide(look(dataclasses.replace(request, name=request.name)))
             other = decide(look(dataclasses.replace(request, name=request.second)))
-            return differences(one, other)
+            return tuple(differences(one, other))
     return act.list_builds(about.settings, about.main)

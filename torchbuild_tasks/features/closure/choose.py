@@ -92,13 +92,8 @@ def _fix(broken: Break, row: LibraryRow | None, packages: Mapping[str, str]) -> 
         return f"Remove {broken.path} from LD_PRELOAD."
     if broken.kind == "symbol" and not broken.library:
         return "Libraries of two builds are mixed: install torch again, or torchbuild build --clean."
-    parts = [_package_words(packages), row.fix if row else ""]
-    return " ".join(filter(None, parts))
-
-
-def _package_words(packages: Mapping[str, str]) -> str:
-    names = [f"{manager}: {name}" for manager, name in packages.items()]
-    return f"It comes with {'; '.join(names)}." if names else ""
+    names = "; ".join(f"{manager}: {name}" for manager, name in packages.items())
+    return " ".join(filter(None, (names and f"It comes with {names}.", row.fix if row else "")))
 
 
 # ---------------- libraries that load but may be the wrong ones

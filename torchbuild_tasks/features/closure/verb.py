@@ -57,13 +57,6 @@ _OTHERS = {
 
 def list_libraries(request: BuildRequest) -> Outcome:
     """List every library that `import torch` loads and its path, without loading any."""
-    closure = find_libraries(request)
-    broken = closure.problem or any(each.status == "error" for each in closure.breaks)
-    return Outcome(closure, closure_text(closure), VerifyFailed.exit_code if broken else 0)
-
-
-def find_libraries(request: BuildRequest) -> Closure:
-    """Follow the libraries of the torch that the plan's Python has."""
     import os
 
     from torchbuild_tasks.features.closure.act import find_closure
@@ -72,4 +65,6 @@ def find_libraries(request: BuildRequest) -> Closure:
 
     with interruptible():
         _, plan = plan_of_built(request)
-        return find_closure(plan.environment.python, os.environ)
+        closure = find_closure(plan.environment.python, os.environ)
+    broken = closure.problem or any(each.status == "error" for each in closure.breaks)
+    return Outcome(closure, closure_text(closure), VerifyFailed.exit_code if broken else 0)

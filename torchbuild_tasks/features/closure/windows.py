@@ -14,7 +14,7 @@ from torchbuild_tasks.features.closure.graph import (
     Node,
     walk_needs,
 )
-from torchbuild_tasks.model.closure import FoundLibrary, Image, Loader, Symbol
+from torchbuild_tasks.model.closure import FoundLibrary, Image, Loader, State, Symbol
 
 # torch/__init__.py loads these before its own.
 _RUNTIMES = ("vcruntime140.dll", "msvcp140.dll", "vcruntime140_1.dll")
@@ -139,14 +139,10 @@ class _Walk:
         for folder, how in named:
             yield ntpath.join(folder, name), how
 
-    def _note_without_file(self, name: str, state: str, needer: Node) -> None:
+    def _note_without_file(self, name: str, state: State, needer: Node) -> None:
         if name.lower() not in self.without_file:
             self.without_file.add(name.lower())
-            self.graph.others.append(
-                FoundLibrary(
-                    name=name, state="api set" if state == "api set" else "on demand", by=needer.path
-                )
-            )
+            self.graph.others.append(FoundLibrary(name=name, state=state, by=needer.path))
 
     def _note_unusable(self, name: str, path: str, image: Image, how: str, chain: tuple[str, ...]) -> None:
         self.without_file.add(name.lower())

@@ -19,7 +19,7 @@ from torchbuild_tasks.model import Choice, Cluster, Distribution, Finding
 from torchbuild_tasks.plan.jobs import POOL, usable_cores
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda
-from torchbuild_tasks.text.words import is_host, url_host
+from torchbuild_tasks.text.words import counted, is_host, url_host
 from torchbuild_tasks.values import as_table, parse_json, toml_value
 
 NAME: Final = "distributed compiles"
@@ -186,9 +186,7 @@ def jobs_away(local: int, cores: int, servers: int, cpus: int) -> int:
 
 
 def _describe(cluster: Cluster) -> str:
-    servers = "1 server" if cluster.servers == 1 else f"{cluster.servers} servers"
-    cores = "1 core" if cluster.cpus == 1 else f"{cluster.cpus} cores"
-    return f"{cluster.url}: {servers}, {cores}"
+    return f"{cluster.url}: {counted(cluster.servers, 'server')}, {counted(cluster.cpus, 'core')}"
 
 
 def _link_pool(question: Question, generator: str) -> tuple[Choice, ...]:

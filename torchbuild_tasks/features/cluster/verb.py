@@ -55,10 +55,5 @@ def run_action(request: ClusterRequest, report: Reporter) -> tuple[Cluster, ...]
         return (act.join(folder, request, report.note),)
     with interruptible():
         run_it = act.run_scheduler if request.action == "scheduler" else act.run_server
-        run_it(
-            folder,
-            lambda: act.have_dist(question, fetching_of(question), report),
-            request,
-            report.note,
-        )
+        run_it(folder, lambda: act.have_dist(question, fetching_of(question), report), request, report.note)
     return ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -85,11 +85,12 @@ def fetch_sdist(companion: Companion, python: str, net: Net, report: Reporter) -
         )
     report.note(f"{best.file} is fetched from {redact(best.url).partition('#')[0]}")
     archive = folder.with_name(best.file)
+    kind = next(kind for end, kind in _KINDS.items() if best.file.endswith(end))
     fetch(Remote(name=best.file, urls=(best.url,), sha256=best.sha256 or None), archive, net, report.transfer)
     try:
         with unfinished_folder(folder, SourceError) as place:
             part = place / "sdist"
-            unpack(archive, _kind(best.file), part, tell=report.transfer, name=best.file, dangling=True)
+            unpack(archive, kind, part, tell=report.transfer, name=best.file, dangling=True)
             (top,) = [each for each in part.iterdir() if each.is_dir()]
             with files.translate_errors(SourceError, folder):
                 files.replace(top, folder)
@@ -198,8 +199,3 @@ def _sdist(url: str, name: str) -> Sdist | None:
         if project == name
         else None
     )
-
-
-def _kind(file: str) -> str:
-    kinds: Sequence[str] = [kind for end, kind in _KINDS.items() if file.endswith(end)]
-    return kinds[0]

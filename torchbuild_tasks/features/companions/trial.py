@@ -34,7 +34,7 @@ from torchbuild_tasks.features.companions.choose import (
     without_torch,
 )
 from torchbuild_tasks.features.companions.look import look_at_companions
-from torchbuild_tasks.model import Command, Companion
+from torchbuild_tasks.model import Command, Companion, CompanionSource
 from torchbuild_tasks.model.record import CheckResult
 from torchbuild_tasks.system import files, process
 from torchbuild_tasks.text.words import shell_line
@@ -92,9 +92,9 @@ def build_environment(work: Work, companion: Companion, torch: str) -> dict[str,
     if companion.extension:
         # CMake's own list of architectures, for a project that does not get it from find_package(Torch).
         environ |= {"CUDAARCHS": cmake_archs(archs)} if archs and "CUDAARCHS" not in environ else {}
-        environ |= _constrain_torch(work, torch)
-        (source,) = look_at_companions([(companion.name, companion.folder)], any_package=(companion.name,))
-        environ = {**source.forces, **environ}
+        path = _constraints(work, torch)  # every pip and uv of the build keeps this torch
+        environ |= {"PIP_CONSTRAINT": path.as_uri(), "UV_CONSTRAINT": str(path)}
+        environ = {**_look_at(companion).forces, **environ}
         ask = (work.plan.environment.python, "-I", "-X", "utf8", "-c", _CMAKE)
         captured = process.capture(ask, env=work.env, timeout=_LIMIT)
         prefix = captured.text.strip().splitlines()
@@ -138,10 +138,8 @@ def _constraints(work: Work, torch: str) -> Path:
     return path
 
 
-def _constrain_torch(work: Work, torch: str) -> dict[str, str]:
-    """Return the variables that make every pip and uv of a build keep this torch."""
-    path = _constraints(work, torch)
-    return {"PIP_CONSTRAINT": path.as_uri(), "UV_CONSTRAINT": str(path)}
+def _look_at(companion: Companion) -> CompanionSource:
+    return look_at_companions([(companion.name, companion.folder)], any_package=(companion.name,))[0]
 
 
 def prepare_extension(work: Work, companion: Companion, torch: str, environ: Mapping[str, str]) -> None:
@@ -150,7 +148,7 @@ def prepare_extension(work: Work, companion: Companion, torch: str, environ: Map
     Raises:
         RequirementsError: it requires another torch, or a build requirement is not available.
     """
-    source = look_at_companions([(companion.name, companion.folder)], any_package=(companion.name,))[0]
+    source = _look_at(companion)
     if source.problem:
         raise BuildFailed(
             f"{source.path} cannot be built: {source.problem}.",
@@ -160,7 +158,7 @@ def prepare_extension(work: Work, companion: Companion, torch: str, environ: Map
         if Path(companion.folder, script).is_file():
             argv = (work.plan.environment.python, script)
             run_logged(work, Command(argv=argv, cwd=companion.folder, because=companion.because), environ)
-    source = look_at_companions([(companion.name, companion.folder)], any_package=(companion.name,))[0]
+    source = _look_at(companion)
     called = f"{companion.name} {source.version or ''}".rstrip()
     _refuse_another_torch(work, companion, called, source.asks, torch)
     row = _row_of(work, companion)

@@ -40,8 +40,8 @@ def fetch_helpers(work: Work) -> Work:
     if needed:
         fetch(needed, work.fetching, work.report)
     for artifact in work.plan.artifacts:
-        if artifact.optional:
-            _fetch_optional(artifact, work)
+        if artifact.optional and (reason := why_missing(artifact, work.fetching, work.report)):
+            work.report.note(f"{reason}; the build continues without it")
     return work
 
 
@@ -53,12 +53,6 @@ def why_missing(artifact: Artifact, fetching: Fetching, report: Reporter) -> str
         reasons = (error.what, *error.looked[:1])
         return f"{artifact.id} is not available: {'; '.join(each.rstrip('.') for each in reasons)}"
     return ""
-
-
-def _fetch_optional(artifact: Artifact, work: Work) -> None:
-    """Fetch optional programs; ignore failures."""
-    if reason := why_missing(artifact, work.fetching, work.report):
-        work.report.note(f"{reason}; the build continues without it")
 
 
 def fetch(artifacts: tuple[Artifact, ...], fetching: Fetching, report: Reporter) -> Mapping[str, Path]:
@@ -130,14 +124,10 @@ def verify_helpers(before: HelperReport, question: Question, fetching: Fetching)
             continue
         captured = process.capture(command, timeout=CHECK_SECONDS)
         if captured.rc != 0:
-            findings.append(_does_not_run(helper.artifact.id, command[0], captured))
+            text = f"{command[0]} ended with exit code {captured.rc}. {captured.error_text[-200:]}"
+            fix = "Remove its folder (helpers where), then: helpers fetch."
+            findings.append(Finding.error(helper.artifact.id, text, fix))
     return replace(before, findings=tuple(findings))
-
-
-def _does_not_run(name: str, program: str, captured: process.Captured) -> Finding:
-    output = captured.error_text[-200:]
-    text = f"{program} ended with exit code {captured.rc}. {output}"
-    return Finding.error(name, text, "Remove its folder (helpers where), then: helpers fetch.")
 
 
 def prune_helpers(

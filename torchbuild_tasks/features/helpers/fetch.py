@@ -36,6 +36,7 @@ from torchbuild_tasks.system.net.transfer import Origin as Seen
 from torchbuild_tasks.system.net.transfer import Remote, Tell
 from torchbuild_tasks.system.reading import hash_file, read_text
 from torchbuild_tasks.system.remove import unfinished_folder
+from torchbuild_tasks.text.words import counted
 from torchbuild_tasks.values import replace
 
 AT_ONCE: Final = 4  # downloads
@@ -380,7 +381,7 @@ def _download_offline(rest: Sequence[Wanted], means: _Settings) -> list[Archive]
     if missing:
         count = len(rest) - len(archives)
         raise DownloadFailed(
-            f"With --offline nothing is downloaded, and {count} file{'s' * (count > 1)} would have to be.",
+            f"With --offline nothing is downloaded, and {counted(count, 'file')} would have to be.",
             looked=tuple(missing),
             next_step="Download them on another machine, put each where its line `to` says, and run the same "
             "command again; or set TORCHBUILD_MIRROR to a folder (file:///...) that has them.",

@@ -9,6 +9,7 @@ from torchbuild_tasks.errors import ArchiveRefused
 from torchbuild_tasks.features.helpers.choose import HelperLine, HelperReport
 from torchbuild_tasks.options import BuildRequest, own_flag
 from torchbuild_tasks.text.show import columns, finding_text, size_text
+from torchbuild_tasks.text.words import counted
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verbs import Outcome
 
@@ -22,12 +23,10 @@ def _list(report: HelperReport) -> str:
     rows = [_row(line) for line in report.lines]
     text = columns([head, *rows], "") + "* is wanted by the build that these flags describe\n"
     if report.unfinished:
-        count = len(report.unfinished)
-        size = sum(report.unfinished.values())
-        text += (
-            f"{count} unfinished download{'s' * (count > 1)}, {size_text(size)} in all: `helpers fetch` goes "
-        )
-        text += "on with what the build wants, `helpers prune` removes the rest\n"
+        count = counted(len(report.unfinished), "unfinished download")
+        size = size_text(sum(report.unfinished.values()))
+        text += f"{count}, {size} in all: `helpers fetch` goes on with what the build wants, "
+        text += "`helpers prune` removes the rest\n"
     return text
 
 

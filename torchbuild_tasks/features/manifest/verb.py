@@ -46,7 +46,7 @@ def compare_text(differing: Sequence[Difference], names: tuple[str, str], unknow
     """Return every difference by group; `-` marks a missing value."""
     head = f"- {names[0]}\n+ {names[1]}\n"
     same = _SAME_OF_KNOWN if unknown else _SAME
-    return head + ("".join(_groups(differing)) if differing else same) + _unknown(unknown)
+    return head + ("".join(_groups(differing)) or same) + _unknown(unknown)
 
 
 def _unknown(unknown: Sequence[str]) -> str:

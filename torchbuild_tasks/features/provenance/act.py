@@ -139,7 +139,7 @@ def _record(text: str, added: Mapping[str, bytes], own: str, *, sort: bool) -> s
 # ---------------- statements
 
 
-def write_statement(root: Path, work: Work) -> Path | None:
+def write_statement(root: Path, work: Work) -> None:
     """Write the statement of the wheel's provenance next to it, signed if a key is given.
 
     Raises:
@@ -147,7 +147,7 @@ def write_statement(root: Path, work: Work) -> Path | None:
     """
     wheel = built_wheel(root)
     if wheel is None:
-        return None
+        return
     from torchbuild_tasks.features.manifest.act import redact
 
     manifest = redact(work.ledger.manifest)
@@ -158,7 +158,6 @@ def write_statement(root: Path, work: Work) -> Path | None:
     files.unlink(signature, missing_ok=True)
     if work.request.sign:
         sign(path, Path(work.request.sign).expanduser())
-    return path
 
 
 def write_package_statement(wheel: Path, package: Path, order: Mapping[str, Any], key: str | None) -> str:

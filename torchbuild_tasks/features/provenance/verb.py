@@ -147,7 +147,7 @@ def _sources(wheel: Path, statement: Any) -> Iterator[CheckResult]:
     own = bom["metadata"]["component"].get("properties", ())
     parts["torch"] = next((each["value"] for each in own if each["name"] == COMMIT), None)
     differ = sorted(name for name in {*parts, *commits} if parts.get(name) != commits.get(name))
-    detail = f"{len(parts)} commit{'s' * (len(parts) != 1)}, as in the statement"
+    detail = f"{counted(len(parts), 'commit')}, as in the statement"
     yield _result("bill of materials", not differ, detail, f"another commit than the statement: {differ[:5]}")
 
 

@@ -52,10 +52,9 @@ _LINES: Final = 30
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):
-    """The archive, the file with its row, and that row."""
+    """The archive, and its row."""
 
     archive: str
-    row_file: str
     row: str
 
 
@@ -217,7 +216,7 @@ def _find_built(job: Job) -> Built | None:
         same = f'helpers build, {job.note.key}"' in row and f'"{hash_file(job.archive)}"' in row
     except OSError:
         return None
-    return Built(archive=str(job.archive), row_file=str(job.row_file), row=row) if same else None
+    return Built(archive=str(job.archive), row=row) if same else None
 
 
 def _environment(job: Job, plan: BuildPlan | None) -> Mapping[str, str]:
@@ -296,4 +295,4 @@ def _pack(job: Job) -> Built:
     size = job.archive.stat().st_size
     row = row_text(job.order, job.note, job.archive.as_uri(), hash_file(job.archive), size)
     files.write_atomic(job.row_file, row.encode(), error=SourceError)
-    return Built(archive=str(job.archive), row_file=str(job.row_file), row=row)
+    return Built(archive=str(job.archive), row=row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -80,12 +80,14 @@ def _remove_around(folder: Path) -> Iterator[None]:
 def _tree(outer: Path, archive: Path) -> Path:
     """Return the one folder in an archive if it is a PyTorch with its submodules."""
     inner = [path for path in outer.iterdir() if path.is_dir()]
+    marker = read_marker(outer)
+    links = marker.links if marker else ()
     wrong = ""
     if len(inner) != 1 or not (inner[0] / "version.txt").is_file():
         wrong = "holds no PyTorch"
     elif (inner[0] / ".gitmodules").is_file() and not _has_submodules(inner[0]):
         wrong = "holds no submodules, as archives that GitHub makes of a tag do"
-    elif leaving := [link for link in _links(outer) if not _stays(outer / link, inner[0])]:
+    elif leaving := [link for link in links if not _stays(outer / link, inner[0])]:
         wrong = f"holds a link that leaves its folder: {leaving[0]}"
     if wrong:
         raise SourceError(
@@ -93,11 +95,6 @@ def _tree(outer: Path, archive: Path) -> Path:
             next_step="Take the release's own archive, pytorch-vX.Y.Z.tar.gz, or: source get vX.Y.Z",
         )
     return inner[0]
-
-
-def _links(outer: Path) -> Iterable[str]:
-    marker = read_marker(outer)
-    return marker.links if marker else ()
 
 
 def _stays(link: Path, tree: Path) -> bool:
