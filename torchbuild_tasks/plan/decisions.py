@@ -120,7 +120,13 @@ def decide_build(question: Question) -> Decisions:
     requires = () if question.request.from_wheel and not question.request.mixed else helpers.requires
     python = choose_python(question, (*requires, *companion_requires(question)))
     jobs = choose_jobs(question, build_type.value)
-    distribution = _distribution(question, cache, compilers, generator, jobs)
+    distribution = choose_distribution(
+        question,
+        launcher=cache.tool_of("c++"),
+        compiler=compilers.tool.path or "" if compilers.tool else "",
+        generator=generator.value,
+        jobs=jobs,
+    )
     away = distribution.plan is not None
     decisive = (*cuda.variables, *filter(None, (compilers.host, conda_prefix(question, python))))
     blas = choose_blas(question, helpers)
@@ -173,18 +179,6 @@ def _choose_cuda(question: Question) -> ChosenCuda:
     from torchbuild_tasks.plan.cuda.choose import choose_cuda  # a CPU build does without
 
     return choose_cuda(question)
-
-
-def _distribution(
-    question: Question, cache: ChosenCache, compilers: Compilers, generator: Choice, jobs: Choice
-) -> ChosenDistribution:
-    return choose_distribution(
-        question,
-        launcher=cache.tool_of("c++"),
-        compiler=compilers.tool.path or "" if compilers.tool else "",
-        generator=generator.value,
-        jobs=jobs,
-    )
 
 
 def _merge(*layers: tuple[Choice, ...]) -> tuple[Choice, ...]:

@@ -50,15 +50,15 @@ def _places(decisions: Decisions) -> tuple[str, ...]:
 
 
 def promised_version(decisions: Decisions) -> str:
-    """Return the version that the built torch will say it has, without what its commit adds."""
-    return _version(decisions.variables) or str(decisions.question.facts.tree.version)
+    """Return the version that the built torch will say it has, without what its commit adds.
 
-
-def _version(variables: Mapping[str, str]) -> str:
-    """Return PYTORCH_BUILD_VERSION, with .postN from build number 2 on (tools/generate_torch_version.py)."""
-    version = variables.get("PYTORCH_BUILD_VERSION", "")
-    number = variables.get("PYTORCH_BUILD_NUMBER", "1")
-    return f"{version}.post{number}" if version and number.isdecimal() and int(number) > 1 else version
+    PYTORCH_BUILD_VERSION has .postN from build number 2 on (tools/generate_torch_version.py).
+    """
+    version = decisions.variables.get("PYTORCH_BUILD_VERSION")
+    if not version:
+        return str(decisions.question.facts.tree.version)
+    number = decisions.variables.get("PYTORCH_BUILD_NUMBER", "1")
+    return f"{version}.post{number}" if number.isdecimal() and int(number) > 1 else version
 
 
 def arch_words(archs: Iterable[Arch]) -> str:

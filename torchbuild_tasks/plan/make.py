@@ -20,13 +20,11 @@ from torchbuild_tasks.features.patches.choose import check_patches
 from torchbuild_tasks.features.reproducible.choose import check_repeat
 from torchbuild_tasks.model import (
     BuildPlan,
-    CachePlan,
     Choice,
     Command,
     EnvOp,
     Finding,
     Freshness,
-    LinkerPlan,
     Need,
     Preflight,
     verdict,
@@ -86,9 +84,13 @@ def make_plan(question: Question, *, templates: Mapping[str, str], writer: str) 
         toolkit=decisions.cuda.toolkit.managed,
         patches=decisions.patches,
         preflight=_preflight(decisions, freshness),
-        linker=_linker(decisions, freshness),
+        linker=plan_linker(
+            question, decisions.linker, decisions.compilers, decisions.variables, freshness.needs
+        ),
         companions=decisions.companions,
-        cache=_cache(decisions, inputs["compiler"]),
+        cache=plan_cache(
+            question, decisions.cache, decisions.variables, inputs["compiler"], decisions.distribution.plan
+        ),
         jobserver=decisions.jobserver.serve,
         env=ops,
         env_files=plan_env_files(question, ops, templates, writer),
@@ -179,16 +181,6 @@ def _preflight(decisions: Decisions, freshness: Freshness) -> Preflight | None:
     from torchbuild_tasks.plan.preflight import choose_preflight  # a CPU build does without
 
     return choose_preflight(decisions, freshness)
-
-
-def _linker(decisions: Decisions, freshness: Freshness) -> LinkerPlan | None:
-    question, compilers = decisions.question, decisions.compilers
-    return plan_linker(question, decisions.linker, compilers, decisions.variables, freshness.needs)
-
-
-def _cache(decisions: Decisions, compiler: str) -> CachePlan | None:
-    away = decisions.distribution.plan
-    return plan_cache(decisions.question, decisions.cache, decisions.variables, compiler, away)
 
 
 def _compile(decisions: Decisions) -> Command:

@@ -188,11 +188,12 @@ def run_scheduler(
     dist = get_dist()
     client, key = _write_scheduler(files, dist, listen)
     host, port = choose.host_and_port(listen)
-    url = f"http://{_own_address(host)}:{port}"
+    url = f"http://{socket.gethostname() if host == choose.EVERYWHERE else url_host(host)}:{port}"
     for address in allowed:
-        token = server.server_token(dist, files.scheduler, address)
-        write_secret(files.server_token(address), f"{token}\n")
-        _explain_server(say, files, address, url)
+        path = files.server_token(address)
+        write_secret(path, f"{server.server_token(dist, files.scheduler, address)}\n")
+        say(f"the server at {address}: copy {path} there, then, as root")
+        say(f"    torchbuild cluster server {url} --token-file {path.name}")
     if reason := server.why_not_listen(host, port):
         here = f"http://{'127.0.0.1' if host == choose.EVERYWHERE else host}:{port}"
         if allowed and not ask(here, client).problem:
@@ -219,17 +220,6 @@ def _write_scheduler(files: ClusterFiles, dist: str, listen: str) -> tuple[str, 
     write_secret(files.scheduler, text)
     write_secret(files.client_token, f"{client}\n")
     return client, key
-
-
-def _explain_server(say: Say, files: ClusterFiles, address: str, url: str) -> None:
-    path = files.server_token(address)
-    say(f"the server at {address}: copy {path} there, then, as root")
-    say(f"    torchbuild cluster server {url} --token-file {path.name}")
-
-
-def _own_address(host: str) -> str:
-    """Return the address of this machine for others."""
-    return socket.gethostname() if host == choose.EVERYWHERE else url_host(host)
 
 
 def run_server(files: ClusterFiles, get_dist: Callable[[], str], request: ClusterRequest, say: Say) -> None:

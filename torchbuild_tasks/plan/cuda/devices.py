@@ -270,16 +270,15 @@ def _check_hidden(cuda: Cuda, found: tuple[Device, ...]) -> tuple[Finding, ...]:
         return ()
     which = ", ".join(hidden) if places else "every GPU"
     text = f"{VISIBLE}={cuda.visible} hides {which}: torch would not see it"
-    if any(word.strip().isdigit() for word in cuda.visible.split(",")) and len(_capabilities(found)) > 1:
+    if (
+        any(word.strip().isdigit() for word in cuda.visible.split(","))
+        and len({device.capability for device in found}) > 1
+    ):
         text += (
             "; the numbers are counted along the PCI bus here, and CUDA counts the fastest GPU first "
             "unless CUDA_DEVICE_ORDER=PCI_BUS_ID is set"
         )
     return (Finding.warn(ID, text, f"Unset {VISIBLE} to use all of them."),)
-
-
-def _capabilities(found: tuple[Device, ...]) -> set[str | None]:
-    return {device.capability for device in found}
 
 
 # ---------------- which answers are about the same GPU
