@@ -9,11 +9,12 @@ from typing import cast
 import pytest
 
 from tests.support.machines import base_python, linux_facts, python
-from torchbuild_tasks.build.clean import set_foreign_files_aside, uninstall_command
+from torchbuild_tasks.build.clean import set_cmake_cache_aside, set_foreign_files_aside, uninstall_command
 from torchbuild_tasks.build.outputs import recordable_outputs
 from torchbuild_tasks.build.ownership import begin
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.errors import BuildFailed
 
 
 @pytest.mark.parametrize("folder", ["/src/pytorch", "/src/pytorch/"])
@@ -28,6 +29,17 @@ def test_the_editable_install_of_this_checkout(folder: str) -> None:
 @pytest.mark.parametrize("folder", [None, "/src/pytorch2", "/src", "/home/me/pytorch"])
 def test_any_other_torch_stays(folder: str | None) -> None:
     assert uninstall_command(linux_facts(pythons=(python(torch_from=folder),))) is None
+
+
+def test_a_cache_that_cannot_be_set_aside_is_an_error_for_a_person(tmp_path: Path) -> None:
+    """On Windows another program may have it open, and then it is tried for two seconds."""
+    cache = tmp_path / "CMakeCache.txt"
+    cache.touch()
+    (tmp_path / "CMakeCache.txt.old").mkdir()
+    work = SimpleNamespace(build_dir=tmp_path, ledger=SimpleNamespace(open=lambda: None))
+    with pytest.raises(BuildFailed, match=r"CMakeCache.txt.old cannot be written: it is a folder"):
+        set_cmake_cache_aside(cast("Work", work))
+    assert cache.is_file()
 
 
 # ---------------------------------------------------------------- folders that scikit-build-core empties

@@ -111,6 +111,13 @@ def test_what_is_refused_is_named(verb: str, words: list[str], says: str) -> Non
     assert caught.value.exit_code == 2
 
 
+@pytest.mark.parametrize(("verb", "words"), [("python", ["-c", "pass"]), ("run", ["ls", "/"])])
+def test_words_for_a_program_are_told_where_they_stand(verb: str, words: list[str]) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(verb, words)
+    assert f"stands behind two dashes: {verb} [FLAGS] -- WORDS\n" in caught.value.next_step
+
+
 def test_a_refused_flag_lists_those_of_the_verb() -> None:
     with pytest.raises(UsageError) as caught:
         parse("versions", ["--prest", "dev"])

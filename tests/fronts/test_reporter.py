@@ -10,7 +10,7 @@ import time
 import pytest
 
 from torchbuild_tasks.fronts import reporter
-from torchbuild_tasks.fronts.reporter import ConsoleReporter, between
+from torchbuild_tasks.fronts.reporter import ConsoleReporter, bar_width, between
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 COLOUR = re.compile(r"\x1b\[[0-9;]*(?:3|4|9|10)[0-9][0-9;]*m")
@@ -297,3 +297,8 @@ def test_an_uncertain_time_is_two_bounds(seconds: float, spread: float, text: st
 
 def test_a_known_time_is_shown_as_it_is() -> None:
     assert between(7205.0, 1.0) == between(7205.0, 1.05) == "2:00:05"
+
+
+def test_a_bar_leaves_a_narrow_terminal_its_words() -> None:
+    """One of 20 cells took all of a terminal of 20, and neither the step nor the time was seen."""
+    assert [bar_width(screen) for screen in (20, 60, 80, 200)] == [5, 15, 20, 20]

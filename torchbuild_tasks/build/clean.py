@@ -61,8 +61,9 @@ def remove_build(question: Question, report: Reporter) -> Removal:
     removed = ownership.remove(removal)
     if removed.failed:
         raise CleanRefused(
-            f"{counted(len(removed.failed), 'file')} could not be removed.",
+            f"{counted(len(removed.failed), 'file')} could not be removed; all others are gone.",
             looked=tuple(f"{path}: {reason}" for path, reason in removed.failed[:20]),
+            next_step="Run the same command again once that is mended: it removes the rest.",
         )
     return removal
 
@@ -118,11 +119,17 @@ def remove_stale(work: Work) -> Work:
 
 
 def set_cmake_cache_aside(work: Work) -> None:
-    """Set CMake's cache aside, so that the front end configures anew."""
+    """Set CMake's cache aside, so that the front end configures anew.
+
+    Raises:
+        BuildFailed: it cannot be moved.
+    """
     work.ledger.open()  # before the first change, so that what is set aside counts as ours
     cache = work.build_dir / "CMakeCache.txt"
+    aside = cache.with_suffix(".txt.old")
     if cache.exists():
-        cache.replace(cache.with_suffix(".txt.old"))
+        with files.translate_errors(BuildFailed, aside):
+            files.replace(cache, aside)
 
 
 def set_foreign_files_aside(work: Work) -> None:

@@ -401,7 +401,9 @@ def _assign_words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dic
         meant = _meant(verb, extra, given.get("set") or ())
         raise UsageError(
             f"{command} does not know what to do with the word {extra[0]!r}",
-            next_step=f"Write: {meant}" if meant else f"Its words and flags: {_help_command(verb)}",
+            next_step=f"Write: {meant}"
+            if meant
+            else f"{_behind_dashes(verb)}Its words and flags: {_help_command(verb)}",
         )
     return fields | dict(zip([*due, *may], rest, strict=False))
 
@@ -464,7 +466,13 @@ def _unknown_flag(verb: str, words: Sequence[str]) -> UsageError:
     own = {"action", *_word_fields(verb)}
     flags_of = " ".join(flag_name(field.name) for field in flags(verb) if field.name not in own)
     listed = f"All of its flags: {_help_command(verb)}" if hint else f"Flags of {verb}: {flags_of}"
-    return UsageError(f"{verb} has no flag {name}{hint}", next_step=listed)
+    return UsageError(f"{verb} has no flag {name}{hint}", next_step=f"{_behind_dashes(verb)}{listed}")
+
+
+def _behind_dashes(verb: str) -> str:
+    """Return how words reach the program that a verb starts, a line; "" for one that starts none."""
+    own = request_class(verb).trailing
+    return f"What its program gets stands behind two dashes: {verb} [FLAGS] -- WORDS\n" if own else ""
 
 
 def _check_letters(verb: str, words: Sequence[str]) -> None:

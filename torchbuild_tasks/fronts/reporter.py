@@ -109,13 +109,14 @@ class Transfers:
         from rich.progress import Progress as LiveBar
 
         if self._bar is None:
+            console = Console(stderr=True)
             self._bar = LiveBar(
                 TextColumn("   {task.description}", markup=False),
-                BarColumn(bar_width=20),
+                BarColumn(bar_width=bar_width(console.width)),
                 DownloadColumn(),
                 TransferSpeedColumn(),
                 TimeRemainingColumn(),
-                console=Console(stderr=True),
+                console=console,
                 transient=True,
                 refresh_per_second=5,
             )
@@ -385,13 +386,13 @@ class ConsoleReporter:
 
         if self._bar is None:
             one_line = Column(no_wrap=True, overflow="ellipsis", ratio=1)
-            columns = (
-                (SpinnerColumn("line"), TimeElapsedColumn()) if done is None else (BarColumn(bar_width=20),)
-            )
+            console = Console(stderr=True)
+            bar = BarColumn(bar_width=bar_width(console.width))
+            columns = (SpinnerColumn("line"), TimeElapsedColumn()) if done is None else (bar,)
             self._bar = LiveBar(
                 *columns,
                 TextColumn("{task.description}", markup=False, table_column=one_line),
-                console=Console(stderr=True),
+                console=console,
                 transient=True,
                 refresh_per_second=5,
                 expand=True,
@@ -465,3 +466,8 @@ class Inner:
     def inner(self, title: str) -> Inner:
         """Return a reporter for a build inside this one."""
         return Inner(self._outer, f"{self._title}: {title}")
+
+
+def bar_width(screen: int) -> int:
+    """Return the cells of a bar: a narrow terminal would show nothing of the words beside 20 of them."""
+    return min(20, screen // 4)

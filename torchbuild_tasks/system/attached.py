@@ -28,7 +28,7 @@ def attach(argv: Sequence[str], *, env: Mapping[str, str], to_stderr: bool = Fal
         to_stderr: what it prints goes to stderr: stdout is for our own answer.
 
     Returns:
-        Its exit code, as a shell says it: 128 and the signal's number, 127 when it cannot start.
+        Its exit code, as a shell of the system says it; 127 when it cannot start.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -53,6 +53,16 @@ def attach(argv: Sequence[str], *, env: Mapping[str, str], to_stderr: bool = Fal
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    return as_shells_say(code, windows=sys.platform == "win32")
+
+
+def as_shells_say(code: int, *, windows: bool) -> int:
+    """Return an exit code as sh has it, 128 and a signal's number, or as cmd: 32 bits with a sign.
+
+    Python takes no larger number to end with: of 0xC0000005, a crash, it made -1.
+    """
+    if windows:
+        return code - (1 << 32) if code >= 1 << 31 else code
     return 128 - code if code < 0 else code
 
 

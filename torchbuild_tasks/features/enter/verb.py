@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
@@ -92,13 +93,13 @@ def start(request: BuildRequest, argv: Sequence[str], environ: dict[str, str]) -
 
 
 def _parents() -> tuple[str, ...]:
-    """Return the names of our parent processes, the nearest first."""
+    """Return the names of our parent processes, the nearest first, as far as they can be read."""
     import psutil
 
-    try:
-        return tuple(each.name() for each in psutil.Process().parents())
-    except psutil.Error:
-        return ()
+    names: list[str] = []
+    with contextlib.suppress(psutil.Error, OSError):
+        names.extend(each.name() for each in psutil.Process().parents())
+    return tuple(names)
 
 
 def with_python(environ: Mapping[str, str], python: str, venv: str, separator: str) -> dict[str, str]:
