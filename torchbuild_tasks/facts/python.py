@@ -162,7 +162,7 @@ def _read(probe: Probe, data: Mapping[str, Any], place: Candidate, tree_root: st
         environment=_environment(data),
         # By its path, not by how it was found: our env file may have activated it.
         managed=prefix is not None and _is_managed(probe, prefix, tree_root),
-        tool=prefix is not None and sys.prefix != sys.base_prefix and _is_own_environment(probe, prefix),
+        tool=prefix is not None and _is_own_environment(probe, prefix),
         externally_managed=data.get("externally_managed") is True,
         prefix=prefix,
         scripts=_text(data, "scripts"),
