@@ -9,10 +9,10 @@ import pytest
 from tests.support.capabilities import needs_symlinks
 from tests.support.machines import linux_facts, plan_of
 from tests.support.preflight import RecordingReporter
-from torchbuild_tasks.build import preflight
 from torchbuild_tasks.build.preflight import link_linker, try_linker
 from torchbuild_tasks.errors import PreflightFailed
 from torchbuild_tasks.model import LinkerPlan, LinkTrial
+from torchbuild_tasks.system import process
 from torchbuild_tasks.system.process import Captured
 from torchbuild_tasks.values import replace
 
@@ -48,7 +48,7 @@ def test_a_compiler_that_fails_without_a_link_is_no_fault_of_the_linker(
     def fails(argv: tuple[str, ...], **_: object) -> Captured:
         return Captured(rc=0 if compiles and argv[-1] == "-c" else 1, stdout=b"", stderr=b"no disk")
 
-    monkeypatch.setattr(preflight.process, "capture", fails)
+    monkeypatch.setattr(process, "capture", fails)
     if compiles:
         assert "g++ ended with exit code 1" in try_linker(plan, RecordingReporter())
         return
