@@ -35,6 +35,17 @@ def only(door: FakeProbe, wanted: str) -> Python:
     return python
 
 
+@pytest.mark.parametrize("kind", ["venv", "conda"])
+@pytest.mark.parametrize("own", [True, False])
+def test_the_environment_of_this_tool_is_known_whatever_made_it(
+    kind: str, own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", "/v" if own else "/other")
+    monkeypatch.setattr(sys, "base_prefix", sys.prefix if kind == "conda" else "/usr")
+    door = machine(tmp_path, programs={"/v/bin/python": report("/v/bin/python", environment=kind)})
+    assert only(door, "/v/bin/python").tool is own
+
+
 def test_the_report_becomes_facts(tmp_path: Path) -> None:
     said = report(
         "/v/bin/python",

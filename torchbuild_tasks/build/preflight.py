@@ -335,6 +335,7 @@ def sccache_answer(before: str, after: str) -> Answer:
 # ---------------------------------------------------------------- the linker
 # A compiler that cannot be given a linker's name finds it as `ld` in a folder of ours.
 
+_NAMES_LINKER: Final = ("-fuse-ld", "--ld-path")  # a GCC before 12 stops at -fuse-ld=mold, also with -c
 LINK_SECONDS: Final = 60.0  # seconds for one command; a longer one hangs
 
 
@@ -345,7 +346,7 @@ def try_linker(plan: BuildPlan, report: Reporter) -> str:
         Why it does not link here; "" when it does.
 
     Raises:
-        PreflightFailed: it fails, and the user named it.
+        PreflightFailed: it fails, and the user named it; or the compiler fails without any linker.
     """
     linker = plan.linker
     if linker is None:
@@ -358,6 +359,8 @@ def try_linker(plan: BuildPlan, report: Reporter) -> str:
     start = time.monotonic()
     with trial_folder(Path(plan.source), linker.trial.sources) as folder:
         reason, output = _run_trial(linker.trial, folder, report)
+        if reason:
+            _compile_alone(linker.trial, folder, report)
     if reason:
         return _refuse(linker, reason, output, report)
     took = time.monotonic() - start
@@ -402,6 +405,25 @@ def _run_trial(trial: LinkTrial, folder: Path, report: Reporter) -> tuple[str, t
     if trial.mark.encode() not in (folder / trial.library).read_bytes():
         return "the compiler called another linker", (f"$ {shlex.join(trial.commands[0])}",)
     return "", ()
+
+
+def _compile_alone(trial: LinkTrial, folder: Path, report: Reporter) -> None:
+    """Compile the first file of a trial without a link: one that fails says nothing of the linker.
+
+    Raises:
+        PreflightFailed: the compiler fails, so no other linker helps; CMake would stop after all downloads.
+    """
+    words = (word for word in trial.commands[0] if not word.startswith(_NAMES_LINKER))
+    argv = (*words, "-c")
+    report.command(argv)
+    captured = process.capture(argv, env=os.environ, cwd=folder, timeout=LINK_SECONDS)
+    if captured.rc != 0:
+        raise PreflightFailed(
+            f"{argv[0]} does not compile a file of a few lines: exit code {captured.rc}.",
+            looked=(*captured.output.splitlines()[-10:], f"$ {shlex.join(argv)}"),
+            next_step="Put it right, or name another compiler: --set CXX=PATH. To go on without this check: "
+            "--no-preflight",
+        )
 
 
 def _refuse(linker: LinkerPlan, reason: str, output: tuple[str, ...], report: Reporter) -> str:

@@ -152,12 +152,11 @@ def _read(probe: Probe, report: Mapping[str, Any], place: Candidate, tree_root: 
     python = from_json(Python, fields)
     # A venv is known by its path, not by how it was found: our env file may have activated it.
     real = probe.names.key(probe.realpath(python.prefix)) if python.prefix else ""
-    in_venv = sys.prefix != sys.base_prefix
     return replace(
         python,
         executable=python.executable or place.path,
         managed=_is_managed(probe, real, tree_root),
-        tool=in_venv and real == probe.names.key(probe.realpath(sys.prefix)),
+        tool=bool(real) and real == probe.names.key(probe.realpath(sys.prefix)),
         torch_from=probe.realpath(python.torch_from) if python.torch_from else None,
     )
 
