@@ -42,6 +42,12 @@ def test_nothing_is_requested(tmp_path: Path) -> None:
     assert [one.found_via for one in cuda.toolkits] == ["NVIDIA's wheels", "managed"]
 
 
+def test_paths_of_loader_and_compiler_are_kept(tmp_path: Path) -> None:
+    door = machine(tmp_path, environ={"LD_LIBRARY_PATH": "/cuda-11.8/lib64", "CPATH": "", "MANPATH": "/m"})
+    cuda = gather(source="/src", python=None, patterns=[], probe=door).cuda
+    assert cuda is not None and cuda.paths == {"LD_LIBRARY_PATH": "/cuda-11.8/lib64"}
+
+
 def test_a_folder_counts_in_whichever_way_it_is_named(tmp_path: Path) -> None:
     """A flag stands over the environment, the settings file below it; facts keep the environment alone."""
     header = "#define CUDNN_MAJOR {}\n#define CUDNN_MINOR 1\n#define CUDNN_PATCHLEVEL 0\n"

@@ -526,6 +526,10 @@ def test_an_old_search_path_chooses_no_toolkit() -> None:
     assert plan.decided["CUDA toolkit"] == "/usr/local/cuda-12.4"
     finding = found(plan.findings, "library-path")
     assert (finding.status, "--cuda-toolkit /usr/local/cuda-11.8" in finding.fix) == ("warn", True)
+    headers = replace(
+        facts, environ={}, cuda=replace(facts.cuda, paths={"CPATH": "/usr/local/cuda-11.8/include"})
+    )
+    assert "CPATH leads to CUDA 11.8" in found(plan_of(headers, cuda=True).findings, "library-path").text
 
 
 CATALOG = load_catalog()

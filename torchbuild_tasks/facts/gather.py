@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from torchbuild_tasks.facts.cuda.gpus import Gpus
 
 LOCK_FILE = "torchbuild.lock"
+SEARCH_PATHS = ("LD_LIBRARY_PATH", "CPATH")
 
 
 def gather(
@@ -179,4 +180,5 @@ def look_at_cuda(
         wsl=gpus.wsl,
         visible=probe.names.lookup(probe.environ, "CUDA_VISIBLE_DEVICES"),
         probes=gpus.probes,
+        paths={name: value for name in SEARCH_PATHS if (value := probe.variable(name))},
     )

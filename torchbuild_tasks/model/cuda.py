@@ -149,7 +149,8 @@ class Cuda(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     `looked` lists where toolkits were looked for, `probes` how each probe for GPUs ended,
     by its name. `visible` is CUDA_VISIBLE_DEVICES (None when it is not set: an empty one
-    hides every device), `wsl` whether this is Linux within Windows.
+    hides every device), `wsl` whether this is Linux within Windows. `paths` are the variables by which loader
+    and compilers find other folders first.
     """
 
     toolkits: tuple[Toolkit, ...] = ()
@@ -161,3 +162,4 @@ class Cuda(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     wsl: bool = False
     visible: str | None = None
     probes: Mapping[str, str] = msgspec.field(default_factory=dict)
+    paths: Mapping[str, str] = msgspec.field(default_factory=dict)

@@ -286,6 +286,19 @@ def test_of_two_findings_neither_sends_away_from_the_fix_of_the_other() -> None:
     assert len(told) == 2 and all("torch 2.7: it fits with CUDA 12.8" in fix for fix in told)
 
 
+def test_a_driver_that_is_old_whatever_is_built_hides_no_other_torch() -> None:
+    facts = machine("2.4.0", "12.4", capability="12.0", driver=driver("535.183.01"))
+    findings = toolkit_findings(plan_of(facts, cuda=True))
+    assert "Install driver 5" in next(each.fix for each in findings if each.id == "driver")
+    assert "torch 2.7" in next(each.fix for each in findings if each.id == "gpu-code")
+
+
+def test_the_nearest_is_none_of_which_the_same_is_said() -> None:
+    for torch, here in (("1.13.1", "11.7"), ("2.3.1", "11.8")):
+        for finding in toolkit_findings(plan_of(machine(torch, here, capability="12.1"), cuda=True)):
+            assert f": {finding.text.split(':')[0]}: CUDA" not in finding.fix
+
+
 def test_kepler_is_sent_to_no_parts_that_there_are_not() -> None:
     gxx = (tool("g++", "10.2.1"), tool("gcc", "10.2.1"))
     plan = plan_of(machine("2.0.1", "12.4", capability="3.7", compilers=gxx), cuda=True)

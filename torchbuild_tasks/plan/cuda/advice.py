@@ -451,7 +451,8 @@ def _nothing(question: Question, finding: Finding, ways: _Ways) -> str:
             distance(question, each.version),
         ),
     )
-    if finding.status == "warn" and ways.now is not None and near.weight >= weigh(ways.now):
+    same = not _ends(near, finding)
+    if same or (finding.status == "warn" and ways.now is not None and near.weight >= weigh(ways.now)):
         return f"No CUDA toolkit puts this right here{way}"  # what is no better is not nearer
     against = sorted(near.findings, key=lambda each: (each.status != "error", each.id != finding.id))
     why = f": {against[0].text.partition('. ')[0]}" if against else ""
@@ -471,9 +472,10 @@ def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> s
     chosen = choose_toolkit(question)
     gpus = devices(question)
     planned = _word_of(chosen) if chosen.root else ""
-    # What the host compiler does to the planned toolkit has a fix of its own, and no torch changes it.
+    # What the host compiler does, and a driver that no toolkit helps, have a fix of their own.
     now = _judge(question, planned, gpus) if planned else ()
-    apart = {(f.id, f.text) for f in now if f.id == "host-compiler"}
+    own = (f for f in now if f.id == "host-compiler" or (f.id == "driver" and not _wants_toolkit(f)))
+    apart = {(f.id, f.text) for f in own}
 
     def suits(judged: tuple[Finding, ...]) -> bool:
         found = [each for each in judged if (each.id, each.text) not in apart]

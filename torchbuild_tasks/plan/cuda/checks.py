@@ -64,6 +64,10 @@ from torchbuild_tasks.text.paths import plain_path
 ARCHS_ID = "architectures"
 TOOLKIT_ID = "cuda-toolkit"
 SEARCH_ID = "library-path"  # an old line of a shell's profile, which chooses no toolkit
+_TAKEN = {
+    "LD_LIBRARY_PATH": "a library that both have under one name comes from there",
+    "CPATH": "the compiler takes the headers of that one",
+}
 CODE_ID = "gpu-code"
 LIBC_ID = "cuda-libc"
 FLASH = Capability(8, 0)  # the first with FlashAttention's kernels
@@ -382,18 +386,22 @@ def _cuda_of(value: str) -> str:
 
 
 def _other_libraries(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
-    """Report folders of other toolkits in which the loader looks before it looks in those of the build."""
+    """Report folders of other toolkits in which loader and compiler look before those of the build.
+
+    CPATH counts before -isystem (gcc.gnu.org, Environment Variables), with which CMake names CUDA's headers.
+    """
     health = question.facts.health
-    search_path = {**question.facts.environ, **(health.environ if health else {})}.get("LD_LIBRARY_PATH", "")
-    for entry in filter(None, search_path.split(":")):
+    known = {**question.facts.environ, **(health.environ if health else {}), **question.cuda.paths}
+    entries = ((name, entry) for name in _TAKEN for entry in known.get(name, "").split(":") if entry)
+    for name, entry in entries:
         for other in question.cuda.toolkits:
             folders = (other.path, *other.aliases) if other.path != "/usr" else ()
             inside = any(f"{entry}/".startswith(f"{path}/") for path in folders)
             version = series_of(other.version)
             if inside and other.path != chosen.root and version != chosen.version:
-                text = f"LD_LIBRARY_PATH leads to {other.name} ({entry}), and the build uses "
-                text += f"{chosen.name}: a library that both have under one name comes from there"
-                fix = "Remove that entry from LD_LIBRARY_PATH, or build with its toolkit: "
+                text = f"{name} leads to {other.name} ({entry}), and the build uses "
+                text += f"{chosen.name}: {_TAKEN[name]}"
+                fix = f"Remove that entry from {name}, or build with its toolkit: "
                 fix += question.line("--cuda-toolkit", other.path)
                 yield Finding.warn(SEARCH_ID, text, fix)
 
