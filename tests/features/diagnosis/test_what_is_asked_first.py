@@ -126,6 +126,18 @@ RUST = "{}      running build_rust\n      error: can't find Rust compiler"
         ("CUDA SETUP: Required library version not found: libbitsandbytes_cuda121.so. Maybe you need to compile it from source?", "124 for 12.4", "11.8 or newer"),
         ("D:\\v\\torch\\include\\torch/torch.h(7): fatal error C1021: invalid preprocessor command 'warning'", "torch/extension.h", "message("),
         ("D:\\w\\a.h(7): fatal error C1021: invalid preprocessor command 'warning'", "#pragma message", "torch/extension.h"),
+        # An exception of C++ tells its reason itself; one of .NET is no crash.
+        ("terminate called after throwing an instance of 'c10::Error'\n  what():  open file failed because of errno 2 on fopen: No such file or directory, file path: ./m.pt\nAborted (core dumped)", "the path is wrong", "gdb"),
+        ("terminate called after throwing an instance of 'X'\n  what():  odd\nAborted (core dumped)", "catch throw", "ldd"),
+        ("Unhandled exception. System.TypeInitializationException: The type initializer for 'TorchSharp.torch' threw an exception.", "dotnet add package", "gdb"),
+        # Builds that no PyPI has, and what a channel no longer gets.
+        ("ERROR: Could not find a version that satisfies the requirement torch-scatter==2.1.2+pt21cu121 (from versions: 2.0.9, 2.1.2)\nERROR: No matching distribution found for torch-scatter==2.1.2+pt21cu121", "data.pyg.org", "take one of these"),
+        ("PackagesNotFoundError: The following packages are not available from current channels:\n\n  - pytorch-cuda=12.6\n", "conda-forge pytorch-gpu", "look at the name"),
+        ("PackagesNotFoundError: The following packages are not available from current channels:\n\n  - pytorch-cuda=12.1\n", "look at the name", "pytorch-gpu"),
+        # What is installed is not told as if it were not; a cache is emptied by who has it.
+        ("Requirement already satisfied: pyyaml in /v/lib/python3.11/site-packages (6.0.2)\n" + TRACE.format("a") + "ModuleNotFoundError: No module named 'yaml'", "another Python runs", "apt"),
+        (TRACE.format("a") + "ModuleNotFoundError: No module named 'yaml'", "pip install", "another Python runs"),
+        ("error: the archive of crates.io appears to be corrupted", "~/.cargo/registry/cache", "pip cache"),
         # A sysroot of one's own, an archive that is none, slots, steps.
         ("/c/bin/ld: cannot find /lib64/libpthread.so.0 inside /c/sysroot\ncollect2: error: ld returned 1 exit status", "take it out of -L", "git status"),
         ("  End-of-central-directory signature not found.  Either this file is not\n  a zipfile", "head -c 300", "submodule"),

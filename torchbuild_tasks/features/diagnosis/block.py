@@ -21,6 +21,7 @@ _SHORT: Final = 400  # a command; one that was left out of an excerpt is mostly 
 _STRAY: Final = 30  # lines within a traceback that lost their indentation
 _MESSAGE: Final = 12  # lines of an exception's text
 _BLANKS: Final = 3
+_LISTS: Final = ("have conflicting dependencies", "are not available from current channels")
 _NEAR: Final = 2  # lines, within which a script tells what came of its trial
 # What goes on behind an empty line: Cargo's causes, uv's hints, libmamba's tree.
 _AFTER_A_LINE: Final = ("Caused by:", "hint: ", "× ", "Could not solve for ")
@@ -85,8 +86,8 @@ class Block:
         self._trace = patterns.is_traceback(last.text.lstrip())
         self._message = self._stray = 0
         self._chain = ""
-        # pip names below it what does not fit, after an empty line.
-        self._lists = "have conflicting dependencies" in last.text
+        # pip and conda name below it what does not fit or is not there, after an empty line.
+        self._lists = any(each in last.text for each in _LISTS)
         self._quotes = False  # the exception announces another tool's output
         self._flat = False  # CMake's paragraph was pasted without its indentation
         self._error = None if shape == "ninja" or self._trace else last

@@ -69,6 +69,8 @@ _PATH_OF_WINDOWS: Final = re.compile(r"(?:['\"“(]|: )([A-Za-z]:[/\\][^'\"”):
 _DEEP: Final = 248  # characters of a path, from which on Windows makes no folder; a file's may have 259
 # The start of a line that gives the reason for the line above it.
 _GIVES_REASON: Final = re.compile(r"(?:╰─▶ )?(?:[Cc]aused? ?b?y?:(?: |$)|Because )")
+# What C++ prints of an exception that nothing caught: its text may be any program's.
+_THROWN: Final = re.compile(r"what\(\): +(.+)")
 # A call of a script, as a traceback quotes it, and the program that it starts.
 _STARTS: Final = re.compile(
     r"(?:subprocess\.|\b)(?:check_output|check_call|run|call|Popen)\(\[?.{0,60}?[\"'/\\]([A-Za-z][\w+.-]{1,30})[\"']"
@@ -280,6 +282,8 @@ def _list_statements(block: ErrorBlock) -> Iterator[tuple[Line, str]]:
     paragraph = " ".join(line.text.strip() for line in (block.error, *after))
     if block.kind == "cmake" or (after and _GIVES_REASON.match(after[0].text.strip())):
         yield block.error, paragraph
+    if thrown := _THROWN.match(block.error.text.strip()):
+        yield block.error, thrown[1]
     yield block.error, block.error.text.strip()
     if block.kind in ("python", "words"):
         yield block.error, paragraph
