@@ -339,7 +339,6 @@ def _processes_in(folder: Path) -> dict[int, str]:
     return found
 
 
-@pytest.mark.slow
 def test_a_compile_that_memory_ends_is_made_again_with_fewer_jobs(tmp_path: Path, target: Path) -> None:
     """The compiler is refused memory for real, in its first two runs of one file; the others are cached."""
     tree = materialise(tmp_path / "minitorch", era="setuptools")
