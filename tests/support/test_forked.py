@@ -35,7 +35,9 @@ def test_the_environment_and_the_folder_are_those_of_one_command(tmp_path: Path)
     words = ("config", "--json")
     done = torchbuild(*words, cwd=tmp_path, environ={"TORCHBUILD_PRESET": "minimal"})
     assert chosen(done) == ('"minimal"', "3")
-    assert chosen(torchbuild(*words, cwd=tmp_path / "home")) == ("", "")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert chosen(torchbuild(*words, cwd=elsewhere)) == ("", "")
 
 
 def chosen(done: Run) -> tuple[str, str]:

@@ -22,7 +22,6 @@ from torchbuild_tasks.model import Command, Finding, Python
 from torchbuild_tasks.plan.index import has_folder, no_index, unset, uv_of
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
-from torchbuild_tasks.plan.wheel_tags import takes
 from torchbuild_tasks.text.words import first_few
 
 EXTRA: Final = "PYTORCH_EXTRA_INSTALL_REQUIREMENTS"
@@ -211,6 +210,8 @@ def check_offline(question: Question, missing: tuple[str, ...], python: Python) 
     then = "use --wheels wheels here"
     others: tuple[str, ...] = ()
     if wheels and brought:
+        from torchbuild_tasks.plan.wheel_tags import takes
+
         usable = tuple(name for name in brought.wheels if takes(name, python, question.facts.host))
         missing = missing_from_files(usable, missing)
         others = tuple(name for name in brought.wheels if name not in usable and _is_one_of(name, missing))

@@ -165,11 +165,14 @@ def linalg_products(torch: Any, device: str) -> list[tuple[str, Any, Any, float]
     def matrix(*sizes: int) -> Any:
         return torch.tensor(numbers(*sizes), dtype=torch.float64)
 
-    square = matrix(6, 6).to(device)
+    def put(tensor: Any) -> Any:
+        return tensor if device == "cpu" else tensor.to(device)
+
+    square = put(matrix(6, 6))
     tall = matrix(7, 5)
     right = matrix(6, 2)
     even = tall.t() @ tall
-    t = tall.to(device)
+    t = put(tall)
 
     def multiply_svd() -> Any:
         u, s, vh = torch.linalg.svd(t, full_matrices=False)
@@ -180,7 +183,7 @@ def linalg_products(torch: Any, device: str) -> list[tuple[str, Any, Any, float]
         return (v * w) @ v.t()
 
     return [
-        ("solve", lambda: square @ torch.linalg.solve(square, right.to(device)), right.tolist(), 1e-10),
+        ("solve", lambda: square @ torch.linalg.solve(square, put(right)), right.tolist(), 1e-10),
         ("svd", multiply_svd, tall.tolist(), 1e-12),
         ("eigh", multiply_eigh, even.tolist(), 1e-12),
     ]

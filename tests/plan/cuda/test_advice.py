@@ -160,6 +160,7 @@ def test_the_nearest_torch_is_the_one_that_changes_least(
     assert _torch_that_fits(question, tuple(candidates_for(question))).startswith(advice)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(2, 100))
 @given(
     torch=st.sampled_from(TORCHES),
