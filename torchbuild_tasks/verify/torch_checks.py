@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sysconfig
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,8 +160,8 @@ def check_linalg(torch: Any) -> Answer:
     return "; ".join(compare(name, run(), wanted, allowed) for name, run, wanted, allowed in products), {}
 
 
-def linalg_products(torch: Any, device: str) -> list[tuple[str, Any, Any, float]]:
-    """Return functions that multiply a result of torch.linalg again, each with what comes out of it."""
+def linalg_products(torch: Any, device: str) -> Iterator[tuple[str, Any, Any, float]]:
+    """Yield functions that multiply a result of torch.linalg again, each with what comes out of it."""
 
     def matrix(*sizes: int) -> Any:
         return torch.tensor(numbers(*sizes), dtype=torch.float64)
@@ -168,9 +169,10 @@ def linalg_products(torch: Any, device: str) -> list[tuple[str, Any, Any, float]
     def put(tensor: Any) -> Any:
         return tensor if device == "cpu" else tensor.to(device)
 
-    square = put(matrix(6, 6))
-    tall = matrix(7, 5)
     right = matrix(6, 2)
+    square = put(matrix(6, 6))
+    yield "solve", lambda: square @ torch.linalg.solve(square, put(right)), right.tolist(), 1e-10
+    tall = matrix(7, 5)
     even = tall.t() @ tall
     t = put(tall)
 
@@ -182,11 +184,8 @@ def linalg_products(torch: Any, device: str) -> list[tuple[str, Any, Any, float]
         w, v = torch.linalg.eigh(t.t() @ t)
         return (v * w) @ v.t()
 
-    return [
-        ("solve", lambda: square @ torch.linalg.solve(square, put(right)), right.tolist(), 1e-10),
-        ("svd", multiply_svd, tall.tolist(), 1e-12),
-        ("eigh", multiply_eigh, even.tolist(), 1e-12),
-    ]
+    yield "svd", multiply_svd, tall.tolist(), 1e-12
+    yield "eigh", multiply_eigh, even.tolist(), 1e-12
 
 
 def check_conv(torch: Any) -> Answer:
