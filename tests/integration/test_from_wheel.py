@@ -233,6 +233,7 @@ def test_what_is_configured_otherwise_than_the_wheel_is_refused_with_what_makes_
 
 
 @OLDER
+@pytest.mark.slow
 def test_a_binding_that_nothing_compiles_and_a_library_that_changed_are_refused(
     tree: Path, wheel: Path, target: Path
 ) -> None:

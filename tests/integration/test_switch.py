@@ -15,7 +15,7 @@ from tests.support.capabilities import needs_git, needs_linux_compiler
 from tests.support.driver import Run, make_venv, torchbuild
 from tests.support.sample import SAMPLE, materialise
 
-pytestmark = [pytest.mark.integration, needs_linux_compiler, needs_git]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, needs_linux_compiler, needs_git]
 
 OLD, NEAR, NEXT = "2.8.0a0", "2.8.1a0", "2.15.0a0"
 # What the older version has and the nearer one has not: a library, its header, a generated source.
@@ -181,7 +181,6 @@ def test_what_else_changes_is_named_with_its_reason(checkout: Checkout, tmp_path
     assert str(checkout.tree) in there.json["freshness"]["because"]
 
 
-@pytest.mark.slow
 def test_a_switch_to_the_other_era_asks_and_leaves_nothing_of_the_first(checkout: Checkout) -> None:
     tree = checkout.tree
     libraries = [path for path in (tree / "torch/lib").glob("*.so") if path.name != "libmine.so"]

@@ -6,7 +6,7 @@ from typing import Final
 
 from hypothesis import settings
 
-QUICK: Final = 25
+QUICK: Final = 10
 SLOW: Final = 500
 
 
