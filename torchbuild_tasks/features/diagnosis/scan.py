@@ -214,14 +214,22 @@ class LogScanner:
 
     def _is_warning(self, line: Line) -> bool:
         """Return whether a row knows this line as a warning, or it stands in one of CMake's or Python's."""
-        if any(line.text.strip() == text for _, text in self._warned.values()):
+        if self._is_of_commit(line) or any(line.text.strip() == text for _, text in self._warned.values()):
             return True
-        above = (self._line(*recent).text for recent in reversed(self._recent) if recent[0] < line.number)
-        quoted = (" ", "Traceback ")
-        head = next((text for text in above if text.strip() and not text.startswith(quoted)), "")
+        head = self._head(line)
         if line.text.startswith("  "):
             return re.match(r"CMake (?:(?:\w+ )?Warning|Debug Log)", head) is not None
         return head.startswith("Exception ignored in")
+
+    def _is_of_commit(self, line: Line) -> bool:
+        """Return whether a line is of a commit's message, as git log shows it."""
+        return line.text.startswith("    ") and patterns.OF_COMMIT.match(self._head(line)) is not None
+
+    def _head(self, line: Line) -> str:
+        """Return the last line above that is neither indented nor the first of a traceback."""
+        above = (self._line(*recent).text for recent in reversed(self._recent) if recent[0] < line.number)
+        quoted = (" ", "Traceback ")
+        return next((text for text in above if text.strip() and not text.startswith(quoted)), "")
 
     @property
     def status_line(self) -> str:
@@ -357,6 +365,8 @@ class LogScanner:
         self._proof = self._proof or self._culprit()
 
     def _judge(self, line: Line, text: str) -> None:
+        if self._is_of_commit(line):
+            return
         shape = patterns.proof(text)
         if patterns.TRIAL.search(text) and shape != "cmake":
             self._try(line, shape)
