@@ -1,12 +1,16 @@
-"""Words of a commit or an option are no error."""
+"""Words of a commit or an option are no error, and a fix is for who speaks and for what its package has."""
 
 from __future__ import annotations
 
+from tests.features.diagnosis.test_claims import elsewhere
 from tests.support.diagnosis import read
 from tests.support.for_each import each_case
 
 COMMIT = "commit 1058e0ab8a129d66855561cbbd45b3703714fadf\nAuthor: n <a@b>\nDate:   Sun Nov 29 23:53:57 2026 +0000\n\n"
 FULLER = "AuthorDate: Sun Nov 29 23:53:57 2026 +0000\nCommit:     n <a@b>\nCommitDate: Sun Nov 29 23:53:57 2026 +0000\n\n"
+PTXAS = "ptxas fatal   : Value 'sm_121a' is not defined for option 'gpu-name'"
+PIP = "ERROR: Could not find a version that satisfies the requirement {} (from versions: 2.0.0, {})"
+POETRY = "  - Installing torch (2.7.1): Failed\n\n    | Unable to find installation candidates for torch (2.7.1)\n    | \n    |   - 24 candidate(s) were identified"
 
 
 @each_case(
@@ -24,3 +28,28 @@ FULLER = "AuthorDate: Sun Nov 29 23:53:57 2026 +0000\nCommit:     n <a@b>\nCommi
 )  # fmt: skip
 def test_a_commit_and_an_option_are_no_error(log: str, status: str) -> None:
     assert read(log).status == status
+
+
+@each_case(
+    ("log", "said", "not_said"),
+    [
+        # Triton's exception says whose ptxas it is, where no frame of the traceback is near.
+        (f"triton.runtime.errors.PTXASError: PTXAS error: Internal Triton PTX codegen error\n`ptxas` stderr:\n{PTXAS}", "TRITON_PTXAS_PATH", "which -a nvcc"),
+        (PTXAS, "which -a nvcc", "TRITON_PTXAS_PATH"),
+        # 2.2.2 is the newest on Macs with Intel alone.
+        (PIP.format("torch==2.5.1", "2.2.2"), "arm64", "uv venv"),
+        (PIP.format("torch>=2.10", "2.2.2"), "arm64", "uv venv"),
+        (PIP.format("torch==2.5.1", "2.4.1"), "pip found", "Rosetta"),
+        (PIP.format("torch==1.8.1", "2.2.2"), "pip found", "Rosetta"),
+        (PIP.format("torch==2.5.1", "2.2.2") + "\nLinux-6.1", "pip found", "Rosetta"),
+        # NVIDIA's wheels have no file that -l finds; a header is in them.
+        ("mold: fatal: library not found: cudnn", "ln -s libcudnn.so.N", "Rosetta"),
+        ("/usr/bin/ld: cannot find -lnccl: No such file or directory", "-l:libnccl.so.N", "Rosetta"),
+        ("a.cpp:1:10: fatal error: cudnn.h: No such file or directory", "nvidia-cudnn", "ln -s"),
+        (POETRY, "torch 2.7 has wheels for Python", "Rosetta"),
+    ],
+)  # fmt: skip
+def test_a_fix_is_for_who_speaks_and_what_is_there(log: str, said: str, not_said: str) -> None:
+    fix = elsewhere(log).fix
+    assert said in fix, fix
+    assert not_said not in fix, fix

@@ -55,8 +55,10 @@ def read_signs(machine: Machine, line: str, kind: Kind | None = None) -> Mapping
     driver = _DRIVER.search(text)
     gpu = _GPU.search(text)
     least = _AT_LEAST.search(subject)
+    found_in_text = {name: _find(pattern, text) for name, pattern in _patterns(machine.catalog)}
     return {
-        **{name: _find(pattern, text) for name, pattern in _patterns(machine.catalog)},
+        **found_in_text,
+        "triton": found_in_text["triton"] or machine.value("ptxas of triton"),
         "driver runs": f"{driver[1]}.{driver[2]}" if driver else "",
         "driver major": driver[1] if driver else "",
         "python series": machine.audience.python,
