@@ -1,5 +1,7 @@
 """Words of a commit or an option are no error, and a fix is for who speaks and for what its package has."""
 
+# ruff: noqa: E501  (a wording in one line)
+
 from __future__ import annotations
 
 from tests.features.diagnosis.test_claims import elsewhere
@@ -46,6 +48,17 @@ def test_a_commit_and_an_option_are_no_error(log: str, status: str) -> None:
         ("mold: fatal: library not found: cudnn", "ln -s libcudnn.so.N", "Rosetta"),
         ("/usr/bin/ld: cannot find -lnccl: No such file or directory", "-l:libnccl.so.N", "Rosetta"),
         ("a.cpp:1:10: fatal error: cudnn.h: No such file or directory", "nvidia-cudnn", "ln -s"),
+        # SELinux says so in other words than a new glibc does.
+        ("ImportError: libx.so: cannot enable executable stack as shared object requires: Permission denied", "getenforce", "Rosetta"),
+        ("ImportError: libx.so: cannot enable executable stack as shared object requires: Invalid argument", "patchelf", "getenforce"),
+        # torch's own sources for CUDA are compiled by clang where they were to be converted.
+        ("In file included from /pt/aten/src/THC/THCSleep.cu:1:\n/pt/build/aten/src/THC/THCGeneral.h:13:10: fatal error: 'cuda_runtime.h' file not found", "build_amd.py", "Rosetta"),
+        ("/x/src/a.cu:1:10: fatal error: 'cuda_runtime.h' file not found", "--cuda-path", "build_amd.py"),
+        # Names of a library that another version of it has.
+        ("a.cpp:2:1: error: use of enum ‘AVLockOp’ without previous declaration", "the version of FFmpeg", "Look at that line"),
+        ("a.cpp:2:1: error: ‘AV_LOCK_CREATE’ was not declared in this scope", "the version of FFmpeg", "Look at that line"),
+        ('k.cu(4): error: namespace "thrust" has no member class "unary_function"', "nvcc --version", "Look at that line"),
+        ('k.cu(4): error: namespace "cub" has no actual member "Max"', "nvcc --version", "Look at that line"),
         (POETRY, "torch 2.7 has wheels for Python", "Rosetta"),
     ],
 )  # fmt: skip

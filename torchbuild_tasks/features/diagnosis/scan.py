@@ -292,12 +292,14 @@ class LogScanner:
                 if self._proof is None:
                     if self._complaint is not None and line.number > self._complaint.number + _FAR:
                         self._complaint = None
-                    if not ((self._suspect or self._weak) and self._is_over_with(line)):
+                    if not (self._is_of_commit(line) or self._is_over_with(line)):
                         self._judge(line, line.text.strip())
         self._recent.append((self._number, raw))
 
     def _is_over_with(self, line: Line) -> bool:
         """Return whether the program goes on another way, or tries again: what comes then decides."""
+        if not (self._suspect or self._weak):
+            return False
         return self._try_again(line.text) or (self._goes_another_way(line) and self._begin_anew())
 
     def _goes_another_way(self, line: Line) -> bool:
@@ -365,8 +367,6 @@ class LogScanner:
         self._proof = self._proof or self._culprit()
 
     def _judge(self, line: Line, text: str) -> None:
-        if self._is_of_commit(line):
-            return
         shape = patterns.proof(text)
         if patterns.TRIAL.search(text) and shape != "cmake":
             self._try(line, shape)
