@@ -13,6 +13,21 @@ FULLER = "AuthorDate: Sun Nov 29 23:53:57 2026 +0000\nCommit:     n <a@b>\nCommi
 PTXAS = "ptxas fatal   : Value 'sm_121a' is not defined for option 'gpu-name'"
 PIP = "ERROR: Could not find a version that satisfies the requirement {} (from versions: 2.0.0, {})"
 POETRY = "  - Installing torch (2.7.1): Failed\n\n    | Unable to find installation candidates for torch (2.7.1)\n    | \n    |   - 24 candidate(s) were identified"
+TRIAL = """-- The CXX compiler identification is unknown
+CMake Error at /usr/share/cmake-3.25/Modules/CMakeTestCXXCompiler.cmake:60 (message):
+  The C++ compiler
+
+    "/x/g++"
+
+  is not able to compile a simple test program.
+
+  It fails with the following output:
+
+    {}
+    ninja: build stopped: subcommand failed.
+"""
+FULL = "CMake Error at /usr/share/cmake-3.25/Modules/CMakeDetermineSystem.cmake:192 (configure_file):\n  No space left on device"
+START = "No such file or directory\nCMake Error: Generator: execution of make failed. Make command was: "
 
 
 @each_case(
@@ -54,6 +69,18 @@ def test_a_commit_and_an_option_are_no_error(log: str, status: str) -> None:
         # torch's own sources for CUDA are compiled by clang where they were to be converted.
         ("In file included from /pt/aten/src/THC/THCSleep.cu:1:\n/pt/build/aten/src/THC/THCGeneral.h:13:10: fatal error: 'cuda_runtime.h' file not found", "build_amd.py", "Rosetta"),
         ("/x/src/a.cu:1:10: fatal error: 'cuda_runtime.h' file not found", "--cuda-path", "build_amd.py"),
+        # A compiler that was tried is there; one that is not is still to be installed.
+        (TRIAL.format("FAILED: a.o"), "/x/g++ is there", "apt install g++"),
+        (TRIAL.format("collect2: internal error: Segmentation fault signal terminated program ld"), "version of the compiler", "apt install g++"),
+        ("-- The CXX compiler identification is unknown\nCMake Error at CMakeLists.txt:2 (project):\n  No CMAKE_CXX_COMPILER could be found.", "g++", "is there, so"),
+        ("ccache: error: execute_noreturn of /x/empty failed: Exec format error", "file -L /x/empty", "whole path"),
+        ("ccache: error: execute_noreturn of /x/g++ failed: No such file or directory", "whole path", "file -L"),
+        # What cmake --build starts is in its cache.
+        (START + "/v/bin/ninja -j 2 install && ", "CMakeCache.txt", "CMakeConfigureLog"),
+        (START + " -f Makefile -j", "CMakeCache.txt", "CMakeConfigureLog"),
+        # The script that met the error does not lie where the disk is full.
+        (FULL, "df -h in the build folder", "/usr/share"),
+        ("cp: error writing '/big/pt/x.o': No space left on device", "df -h /big/pt/", "TMPDIR (else"),
         # Names of a library that another version of it has.
         ("a.cpp:2:1: error: use of enum ‘AVLockOp’ without previous declaration", "the version of FFmpeg", "Look at that line"),
         ("a.cpp:2:1: error: ‘AV_LOCK_CREATE’ was not declared in this scope", "the version of FFmpeg", "Look at that line"),
