@@ -26,6 +26,7 @@ CMake Error at /usr/share/cmake-3.25/Modules/CMakeTestCXXCompiler.cmake:60 (mess
     {}
     ninja: build stopped: subcommand failed.
 """
+DECODE = "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 54: invalid start byte"
 FULL = "CMake Error at /usr/share/cmake-3.25/Modules/CMakeDetermineSystem.cmake:192 (configure_file):\n  No space left on device"
 START = "No such file or directory\nCMake Error: Generator: execution of make failed. Make command was: "
 
@@ -63,6 +64,10 @@ def test_a_commit_and_an_option_are_no_error(log: str, status: str) -> None:
         ("mold: fatal: library not found: cudnn", "ln -s libcudnn.so.N", "Rosetta"),
         ("/usr/bin/ld: cannot find -lnccl: No such file or directory", "-l:libnccl.so.N", "Rosetta"),
         ("a.cpp:1:10: fatal error: cudnn.h: No such file or directory", "nvidia-cudnn", "ln -s"),
+        # Who decodes stands above the exception.
+        ("torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:\n" + DECODE, "VSLANG=1033", "iconv"),
+        ("torch._inductor.exc.InductorError: " + DECODE, "VSLANG=1033", "iconv"),
+        (DECODE, "iconv", "VSLANG"),
         # SELinux says so in other words than a new glibc does.
         ("ImportError: libx.so: cannot enable executable stack as shared object requires: Permission denied", "getenforce", "Rosetta"),
         ("ImportError: libx.so: cannot enable executable stack as shared object requires: Invalid argument", "patchelf", "getenforce"),
