@@ -114,6 +114,11 @@ _BELOW: Final = (
     "It puts them into a folder {0}, which no compiler searches by itself: name that, too"
     " (-I/usr/include/{0}, include_dirs, CPATH; in conda $CONDA_PREFIX/include/{0})"
 )
+# What NVIDIA's wheels have no file for; those of CUDA 12 and 13 hold libX.so.N alone.
+_UNNUMBERED: Final = (
+    "That package has lib{0}.so.N alone, and -l{0} asks for lib{0}.so: in its lib folder make the link"
+    " (ln -s lib{0}.so.N lib{0}.so), or write -l:lib{0}.so.N"
+)
 # A source line as GCC and clang show it below their message, with a header in quotes or in brackets.
 _SHOWN: Final = re.compile(r"#\s*include\s*(?:\"(?P<own>[^\"]{1,200})\"|<[^>]{1,200}>)")
 
@@ -502,6 +507,8 @@ def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
         ways.append(f"Run: {machine.value('python')} -m pip install {row.pip}")
     if (fix := machine.fix_of(row)) and (machine.builds_torch or not ways):
         ways.append(fix)
+    if kind.row.id == "missing-library" and any("pip install nvidia-" in way for way in ways):
+        ways.append(_UNNUMBERED.format(bare_name("library", kind.subject)))
     return " ".join(each if each.endswith(".") else f"{each}." for each in ways)
 
 

@@ -86,10 +86,10 @@ class Audience(msgspec.Struct, frozen=True):
     error, `installed` the system's packages that the log shows as installed, `found` those that CMake found,
     `cuda` the version of its CUDA toolkit, `python` the series of Python that is built for; `here` means
     that the log is of this machine, `of_pip` is what pip said of a package before; `isolated` is the tool
-    (pip or uv) that builds in an
-    environment of its own, `uv` that uv speaks, `in_image` that a step of docker build does, `msbuild` that
-    Visual Studio's generator builds; `said` is what was said before the error, by its names in sentences.
-    `given` are the words of the commands in the log, `versions` the packages of Python that it shows.
+    (pip or uv) that builds in an environment of its own, `uv` that uv speaks, `in_image` that a step of
+    docker build does, `msbuild` that Visual Studio's generator builds; `said` is what was said before the
+    error, by its names in sentences. `given` are the words of the commands in the log, `versions` the
+    packages of Python that it shows.
     `warner` is the package in whose code the error is raised, where that had warned before that something
     was lacking, `warned` that warning.
     `newer_std` is the standard of C++ that the file is of, where it is compiled as an older one;

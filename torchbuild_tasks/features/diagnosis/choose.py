@@ -35,6 +35,9 @@ _LOOKED_UP: Final = ("network", "package-not-found", "killed", "out-of-memory", 
 _LINKS: Final = re.compile(
     r"\b(?:mold|gold|ld[\w.]{0,6}|lld-link|wasm-ld): (?:error|fatal): undefined (?:\w+ )?symbol: "
 )
+# What CMake says of a compiler that it has tried, and of one that did not tell its name.
+_TRIED: Final = "is not able to compile a simple test"
+_UNNAMED: Final = "compiler identification is unknown"
 _SENTENCE: Final = re.compile(r"(?<=[.:]) (?=[A-Z])")
 _LONG: Final = 40  # characters of a sentence that says something by itself
 
@@ -172,8 +175,12 @@ def _is_of_loads(row: FailureRow) -> bool:
 
 
 def _match_status_rows(block: ErrorBlock, status_line: str, book: FailureBook) -> Iterator[_RowMatch]:
-    """Yield the rows for CMake's last status line before it stopped, where one is for an error."""
-    if block.kind == "cmake" and status_line:
+    """Yield the rows for CMake's last status line before it stopped, where one is for an error.
+
+    A compiler that CMake has tried is there, though it did not tell its name.
+    """
+    tried = any(_TRIED in line.text for line in block.lines) and _UNNAMED in status_line
+    if block.kind == "cmake" and status_line and not tried:
         for hit in book.look_up(status_line):
             yield _RowMatch(hit, block.error, paragraph=True)
 

@@ -44,7 +44,7 @@ _BEFORE: Final = re.compile(
     r"|- [\w.]{1,60} - (?:DEBUG|INFO|WARNING|ERROR|CRITICAL) - (?=\S)"
     r"| {6,8}> (?=\S| )|(?:  >> | {5})\d{1,7} {4}(?=\S)"  # nix, spack
     r"|test\w{1,100} \([\w.]{1,160}\) \.\.\. (?!ok$|FAIL|ERROR|skip|expected|unexpected)(?=\S)"  # unittest
-    r"| {5}\| (?=[A-Z]\w{0,20} \w)"  # PowerShell
+    r"| {4,5}\| (?=[A-Z]\w{0,20} \w)"  # Poetry, PowerShell
     r"|:(?:info|debug|error|msg|notice|warn):\w{1,20} "  # MacPorts
     r"|>(?:>>)? |`{1,3}(?=\S)|\[\d{1,2}(?:;\d{1,2}){0,3}m"  # pasted: quotes, code, colours without escape
     r")"

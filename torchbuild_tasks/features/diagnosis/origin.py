@@ -101,6 +101,15 @@ _SAID: Final = (
             rb" for (?P<unloaded>[\w.-]{2,40})"
         ),
     ),
+    # Triton, in whose traceback its own ptxas speaks.
+    (b"PTXASError: ", re.compile(rb"(?P<ptxas_of_triton>PTXASError): ")),
+    # Inductor, which reads what the compiler says of itself.
+    (
+        b"UnicodeDecodeError",
+        re.compile(
+            rb"(?P<inductor_decodes>(?:InductorError: |='inductor' raised:\s{1,4})UnicodeDecodeError)"
+        ),
+    ),
     # What pip builds from its source, as it has no wheel.
     (b"Building wheel for ", re.compile(rb"Building wheel for (?P<built_package>[\w.-]{2,60}) \(")),
     # An image of NVIDIA's for a Jetson, or made from one.

@@ -451,6 +451,12 @@ _NEGATIVE: Final = re.compile(
 )
 # A file's name may contain a word for an error.
 _FILE: Final = re.compile(r"(?<!\S)[\w./\\+-]{1,200}\.(?:[chso]|cc|cpp|cu|cuh|hpp|obj|py|rs|log|txt)(?!\S)")
+# Options, such as -Wno-error=format: torch.__config__.show() prints them, too.
+_OPTION: Final = re.compile(r"(?<![^\s=])--?[A-Za-z][\w.=+:/,-]*")
+# What git log and git show write above a commit's message, which is indented.
+OF_COMMIT: Final = re.compile(
+    r"(?:Author|Commit)Date: |Date: {3}|(?:Author|Commit|Tagger): .{0,100} <\S{0,100}>$"
+)
 # No error, though it has a word for one.
 _MILD: Final = _any(
     r"(?<![/.\w-])(?i:warning(?! {2,}\w+ {2,})|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
@@ -550,7 +556,8 @@ def is_negative(text: str) -> bool:
     """Return whether one of the last lines of a log reports a problem."""
     text = _NOTHING.sub("", text)
     mild = is_harmless(text) or _MILD.search(text) is not None
-    return complaint(text) > 0 or (not mild and _NEGATIVE.search(_FILE.sub("", text)) is not None)
+    words = _OPTION.sub("-", _FILE.sub("", text))
+    return complaint(text) > 0 or (not mild and _NEGATIVE.search(words) is not None)
 
 
 def is_headline(text: str) -> bool:

@@ -214,14 +214,22 @@ class LogScanner:
 
     def _is_warning(self, line: Line) -> bool:
         """Return whether a row knows this line as a warning, or it stands in one of CMake's or Python's."""
-        if any(line.text.strip() == text for _, text in self._warned.values()):
+        if self._is_of_commit(line) or any(line.text.strip() == text for _, text in self._warned.values()):
             return True
-        above = (self._line(*recent).text for recent in reversed(self._recent) if recent[0] < line.number)
-        quoted = (" ", "Traceback ")
-        head = next((text for text in above if text.strip() and not text.startswith(quoted)), "")
+        head = self._head(line)
         if line.text.startswith("  "):
             return re.match(r"CMake (?:(?:\w+ )?Warning|Debug Log)", head) is not None
         return head.startswith("Exception ignored in")
+
+    def _is_of_commit(self, line: Line) -> bool:
+        """Return whether a line is of a commit's message, as git log shows it."""
+        return line.text.startswith("    ") and patterns.OF_COMMIT.match(self._head(line)) is not None
+
+    def _head(self, line: Line) -> str:
+        """Return the last line above that is neither indented nor the first of a traceback."""
+        above = (self._line(*recent).text for recent in reversed(self._recent) if recent[0] < line.number)
+        quoted = (" ", "Traceback ")
+        return next((text for text in above if text.strip() and not text.startswith(quoted)), "")
 
     @property
     def status_line(self) -> str:
@@ -284,12 +292,14 @@ class LogScanner:
                 if self._proof is None:
                     if self._complaint is not None and line.number > self._complaint.number + _FAR:
                         self._complaint = None
-                    if not ((self._suspect or self._weak) and self._is_over_with(line)):
+                    if not (self._is_of_commit(line) or self._is_over_with(line)):
                         self._judge(line, line.text.strip())
         self._recent.append((self._number, raw))
 
     def _is_over_with(self, line: Line) -> bool:
         """Return whether the program goes on another way, or tries again: what comes then decides."""
+        if not (self._suspect or self._weak):
+            return False
         return self._try_again(line.text) or (self._goes_another_way(line) and self._begin_anew())
 
     def _goes_another_way(self, line: Line) -> bool:

@@ -21,6 +21,8 @@ _TRIED: Final = re.compile(r"Tried to allocate ([\d.]{1,9} [GMK]iB)")
 _UNITS: Final = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10}
 # A folder on the error's line that is not the program which speaks.
 _PLACE: Final = re.compile(r"(?<=[\s'\"(])/(?:[\w.+@~-]{1,100}/){1,30}")
+# Where the script stands that met an error, which is not what is full.
+_SCRIPT: Final = re.compile(r"\S{1,300}(?::\d{1,6}\b|[\"']?,? line \d{1,6})")
 _RANGE: Final = re.compile(r"\(>=[\d.]{1,9}, (<=?)(\d{1,2})[\d.]{0,6}\)")
 # The standard that a command asks for; names of drafts.
 _STD: Final = re.compile(r"(?<=[\s'\"])[-/]std[=:](?:c|gnu)\+\+(\w{2})\b")
@@ -55,8 +57,10 @@ def read_signs(machine: Machine, line: str, kind: Kind | None = None) -> Mapping
     driver = _DRIVER.search(text)
     gpu = _GPU.search(text)
     least = _AT_LEAST.search(subject)
+    found_in_text = {name: _find(pattern, text) for name, pattern in _patterns(machine.catalog)}
     return {
-        **{name: _find(pattern, text) for name, pattern in _patterns(machine.catalog)},
+        **found_in_text,
+        "triton": found_in_text["triton"] or machine.value("ptxas of triton"),
         "driver runs": f"{driver[1]}.{driver[2]}" if driver else "",
         "driver major": driver[1] if driver else "",
         "python series": machine.audience.python,
@@ -68,7 +72,7 @@ def read_signs(machine: Machine, line: str, kind: Kind | None = None) -> Mapping
         "processor": subject if re.match(r"-m(?:arch|cpu|tune)\b", subject) else "",
         "of release": found[1] if (found := _RELEASE.search(subject)) else "",
         "gfx": subject if subject.startswith("gfx") else "",
-        "full place": found[0] if (found := _PLACE.search(line)) else "",
+        "full place": found[0] if (found := _PLACE.search(_SCRIPT.sub("", line))) else "",
         **_standard(text, kind),
         "least gcc": least[1] if least else "",
         "newest gcc": newest,
