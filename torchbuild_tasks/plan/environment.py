@@ -394,9 +394,10 @@ def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> It
     if creates and python.venv is False and not uv_of(question):  # uv does without that module
         text = f"{python.executable} cannot make a venv: its venv or ensurepip module is missing"
         yield Finding.error("python-venv", text, _install_part(question, minor, "venv"))
-    if not creates and "pip" not in python.packages:
-        text = f"{python.executable} has no pip"
-        yield Finding.error("python-pip", text, f"{as_word(python.executable)} -m ensurepip")
+    builds = chosen.target or python  # the one that made our venv, such as a uv tool's, may have no pip
+    if not creates and "pip" not in builds.packages:
+        text = f"{builds.executable} has no pip"
+        yield Finding.error("python-pip", text, f"{as_word(builds.executable)} -m ensurepip")
 
 
 def _check_foreign(question: Question, chosen: ChosenPython) -> tuple[Finding, ...]:
