@@ -65,14 +65,16 @@ def name_here(facts: Facts, catalog: Catalog, package: str) -> str:
 
 def repository_line(facts: Facts, catalog: Catalog, package: str) -> str:
     """Return the command that turns on the repository which has it; "" where it is on, or no row knows."""
-    system, row = _installer_row(facts, catalog), package_row(catalog, package)[0]
+    system = _installer_row(facts, catalog)
+    row = package_row(catalog, package)[0]
     line = system.repositories.get(row.repository, "") if system and row else ""
     return line.replace("{arch}", facts.host.arch)
 
 
 def install_line(facts: Facts, catalog: Catalog, package: str) -> str:
     """Return the command that installs it, as one would type it; "" where no row has it."""
-    name, system = name_here(facts, catalog, package), _installer_row(facts, catalog)
+    name = name_here(facts, catalog, package)
+    system = _installer_row(facts, catalog)
     if not name or system is None:
         return ""
     command = system.command.format(package=shlex.quote(name))
