@@ -113,7 +113,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tupl
     tree = (*check_trust(question.settings), *fit)
     if question.facts.tree.problem:
         return tree
-    return _fill_in_advice(
+    found = _fill_in_advice(
         question,
         *tree,
         *check_running(question),
@@ -143,6 +143,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tupl
         *check_repeat(question, decisions.mode.value),
         *check_env_files(question, ops),
     )
+    return tuple(dict.fromkeys(found))  # four equal cards, and one sentence of what all four have
 
 
 def _check_offline(decisions: Decisions) -> tuple[Finding, ...]:

@@ -469,3 +469,20 @@ def test_what_an_error_needs_is_the_one_fix_of_the_warnings_that_it_ends() -> No
     facts = cuda_facts(old, gpus=(gpu("6.1"),), tree=tree(version="2.9.1"))
     told = fixes(facts)
     assert told["cudnn"] == told["architectures"].removesuffix(" Or name another --arch.")
+
+
+def test_what_is_advised_is_one_that_the_sentence_lists() -> None:
+    """Upstream built 2.11 with 12.6, 12.8 and 13.0; 12.9 is nearer to 13.0 by number only."""
+    facts = cuda_facts(toolkit(version="12.1"), gpus=(gpu("8.6"),), driver=driver("550.90.07"))
+    finding = found(plan_of(replace(facts, tree=tree(version="2.11.0")), cuda=True).findings, "cuda-toolkit")
+    assert "CUDA 12.6, 12.8 and 13.0" in finding.text
+    assert "pypi:12.6" in finding.fix or "pypi:12.8" in finding.fix
+
+
+def test_what_is_so_of_four_equal_cards_is_said_once() -> None:
+    cards = tuple(
+        gpu("10.3", name="NVIDIA GB300", bus=f"0000:0{n}:00.0", uuid=f"GPU-{n}") for n in range(1, 5)
+    )
+    facts = cuda_facts(toolkit(version="12.8"), gpus=cards, driver=driver("570.124.06"))
+    said = [each.text for each in plan_of(facts, cuda=True).findings]
+    assert len(said) == len(set(said)) and sum("does not know it" in text for text in said) == 1
