@@ -296,7 +296,7 @@ def is_tegra(question: Question, wanted: Capability) -> bool:
 
 
 def wanted_devices(question: Question, cuda: Version | None, seen: tuple[Device, ...]) -> tuple[Device, ...]:
-    """Return the GPUs that the build is for: without those that a named list with code for some leaves out."""
+    """Return the GPUs that the build is for: without those that a named list leaves out, if it has any."""
     if not are_named(question):
         return seen
     try:
