@@ -486,3 +486,22 @@ def test_what_is_so_of_four_equal_cards_is_said_once() -> None:
     facts = cuda_facts(toolkit(version="12.8"), gpus=cards, driver=driver("570.124.06"))
     said = [each.text for each in plan_of(facts, cuda=True).findings]
     assert len(said) == len(set(said)) and sum("does not know it" in text for text in said) == 1
+
+
+def test_two_findings_name_the_one_change_that_settles_both() -> None:
+    """GB10 with CUDA 13.0 and 2.6: the toolkit alone leaves the warning, torch 2.9 neither."""
+    facts = cuda_facts(of_row("13.0"), gpus=(gpu("12.1"),), tree=tree(version="2.6.0"))
+    told = [each.fix for each in plan_of(facts, cuda=True).findings if "Take torch" in each.fix]
+    assert len(told) == 2 and len({named_torch(fix).version for fix in told}) == 1
+    assert "; or, with this torch, take --cuda-toolkit" in told[0]
+
+
+def test_a_python_that_the_advised_torch_takes_may_stay() -> None:
+    facts = cuda_facts(of_row("11.4"), gpus=(gpu("8.6"),), tree=tree(version="2.9.1"))
+    facts = replace(facts, pythons=(python(version="3.8.10"),))
+    findings = plan_of(facts, cuda=True).findings
+    advised = [each.fix for each in findings if each.id != "python" and "ake torch" in each.fix]
+    fix = next(each.fix for each in findings if each.id == "python")
+    assert not advised or fix.startswith(
+        f"Take torch {named_torch(advised[0]).version}, which is built for it"
+    )

@@ -350,6 +350,8 @@ def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
     other = ways.other() if finding.status == "warn" and untried else ""
     if other and (only or ARCHIVE not in other):
         sentence = f"Take {other}"  # the next plan would say so of that toolkit, or still of this torch
+    elif best and only and ways.torch and finding.id in _TOLD and (way := ways.other()):
+        sentence = f"Take {way}; or, with this torch, {sentence[0].lower()}{sentence[1:]}"
     short = (
         f"; or {sentence[0].lower()}{sentence[1:]}" if best and not _costs_more(best, finding, ways) else ""
     )
@@ -421,7 +423,9 @@ def _driver_for(best: Candidate) -> str:
 
 
 def _how(best: Candidate) -> str:
-    return "it is put together from NVIDIA's parts" if best.place else "it is here"
+    how = "it is put together from NVIDIA's parts" if best.place else "it is here"
+    outside = any(each.id == TOOLKIT_ID and each.status == "warn" for each in best.findings)
+    return f"{how}; upstream did not build this torch with it" if outside else how
 
 
 def _sentence_with_gcc(question: Question, best: Candidate, gcc: int) -> str:
