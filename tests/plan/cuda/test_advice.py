@@ -19,6 +19,7 @@ from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.catalog.rows import TorchRow
 from torchbuild_tasks.model import BuildPlan, Cuda, Facts, Finding, Host, Toolkit
 from torchbuild_tasks.plan.cuda.advice import _TOLD, ARCHIVE, _torch_that_fits, candidates_for, choose_best
+from torchbuild_tasks.plan.environment import keep_python
 from torchbuild_tasks.values import replace
 
 ROWS = load_catalog()
@@ -497,11 +498,10 @@ def test_two_findings_name_the_one_change_that_settles_both() -> None:
 
 
 def test_a_python_that_the_advised_torch_takes_may_stay() -> None:
-    facts = cuda_facts(of_row("11.4"), gpus=(gpu("8.6"),), tree=tree(version="2.9.1"))
-    facts = replace(facts, pythons=(python(version="3.8.10"),))
-    findings = plan_of(facts, cuda=True).findings
-    advised = [each.fix for each in findings if each.id != "python" and "ake torch" in each.fix]
-    fix = next(each.fix for each in findings if each.id == "python")
-    assert not advised or fix.startswith(
-        f"Take torch {named_torch(advised[0]).version}, which is built for it"
-    )
+    facts = replace(cuda_facts(tree=tree(version="2.9.1")), pythons=(python(version="3.8.10"),))
+    wrong = Finding.error("python", "CPython 3.8.10 does not fit", "--python 3.14")
+    for torch, stays in (("2.1", True), ("2.8", False)):
+        torch_too = Finding.error("cuda-toolkit", "", f"Take torch {torch}: it fits with CUDA 11.8")
+        (told, _) = keep_python(ask(facts, cuda=True), (wrong, torch_too))
+        assert told.fix.startswith(f"Take torch {torch}, which builds for it") is stays
+        assert told.fix.endswith("--python 3.14")
