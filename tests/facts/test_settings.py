@@ -164,3 +164,17 @@ def test_what_is_there_twice_is_called_so(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_settings(write(tmp_path / "x.toml", text))
     assert "is there twice" in caught.value.what and "Drop one" in caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    "line", [r'source = "C:\Users\me"', r'source = "C:\src\pytorch"', r'cache-dir = "D:\new\x"']
+)
+def test_a_backslash_in_double_quotes_is_named(tmp_path: Path, line: str) -> None:
+    path = write(tmp_path / "x.toml", line)
+    try:
+        read_settings(path)
+    except UsageError as error:
+        assert "a backslash begins an escape" in error.next_step
+        assert error.next_step.endswith(line.replace('"', "'"))
+    else:
+        pytest.fail(line)

@@ -90,6 +90,10 @@ def test_one_that_cmake_takes_only_by_its_name_is_named_where_there_is_no_other(
             Host(os="linux", arch="x86_64", distribution="Fedora Linux 42", like=()),
             "dnf install openblas-devel",
         ),
+        (
+            Host(os="linux", arch="x86_64", distribution="Rocky Linux 9.5", like=()),
+            "set-enabled crb && sudo dnf install openblas-devel",
+        ),
         (Host(os="windows", arch="aarch64"), "Arm Performance Libraries"),
         (Host(os="windows", arch="x86_64"), "--with-helper mkl"),
     ],

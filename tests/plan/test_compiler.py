@@ -444,3 +444,12 @@ def test_a_cache_before_the_compiler_that_is_not_here_is_refused() -> None:
     assert "CXX=g++" in told[0].fix and "CC=gcc" in told[1].fix
     having = replace(lacking, tools=(tool("ccache", "4.8"),))
     assert not any("is not here" in each.text for each in plan_of(having, **flags).findings)
+
+
+def test_a_named_compiler_that_says_no_version_is_a_warning() -> None:
+    """A script that exits with 1, and an empty file: CMake stops there, after all downloads."""
+    mute = Tool(name="g++", path="/x/g++", found_via="environment CXX")
+    finding = found(plan_of(machine(mute, GXX, CXX="/x/g++")).findings, "compiler")
+    assert finding.status == "warn" and "CXX=/x/g++ (CXX in the environment) does not say" in finding.text
+    assert finding.fix == "See what it says: /x/g++ --version; or drop CXX."
+    assert found(plan_of(machine(replace(mute, found_via="PATH"))).findings, "compiler").status == "unknown"

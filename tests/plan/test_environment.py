@@ -213,6 +213,17 @@ def test_what_makes_it_impossible(pythons: tuple[Python, ...], id: str, says: st
     assert fix in finding.fix
 
 
+def test_pip_is_asked_of_the_venv_that_gets_torch_and_not_of_what_made_it() -> None:
+    """A uv venv and a uv tool have no pip; the checkout's own venv has it."""
+    own = {"executable": f"{ROOT}/.torchbuild/venv-3.11/bin/python", "managed": True}
+    made = python(packages=FULL, **own)
+    assert statuses(plan_of(machine(base_python(packages={}), made)).findings, "python-pip") == []
+    broken = python(packages={}, **own)
+    finding = found(plan_of(machine(base_python(packages=FULL), broken)).findings, "python-pip")
+    assert finding.text == f"{own['executable']} has no pip"
+    assert finding.fix == f"{own['executable']} -m ensurepip"
+
+
 def test_python_2_is_refused_in_words_that_are_so() -> None:
     """Upstream built torch 1.4 for it."""
     facts = with_tree(machine(base_python(version="2.7.17", abi="cp27mu")), version="1.4.1")

@@ -43,10 +43,21 @@ def test_larger_than_tabled_counts_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"count": 49}, {"build_type": "Debug"}, {"kind": "link"}, {"kind": "CUDA"}]
+    "changes",
+    [
+        {"count": 49},
+        {"build_type": "Debug"},
+        {"kind": "link"},
+        {"kind": "CUDA"},
+        {"source": "/other", "count": 60, "bytes": GIB // 20},  # the sample, which a newcomer builds first
+    ],
 )
 def test_what_says_nothing_of_this_build_does_not_count(changes: dict[str, Any]) -> None:
     assert job_size(question(past(**changes)), "c++", "Release") == (TABLED, "")
+
+
+def test_few_compiles_of_this_checkout_count() -> None:
+    assert job_size(question(past(count=60)), "c++", "Release").gib == 1.3
 
 
 def test_another_checkout_counts_while_this_one_has_nothing() -> None:

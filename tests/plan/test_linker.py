@@ -256,3 +256,10 @@ def test_on_windows_link_exe_stays_unless_another_is_asked_for() -> None:
     assert found(check_linker(ask(facts), linker), "linker").status == "unknown"
     for name in ("mold", "gold"):
         assert found(chosen(ask(facts, linker=name)).problems, "linker").status == "error"
+
+
+def test_on_windows_a_driver_of_gcc_or_clang_calls_its_own_linker() -> None:
+    clang = Tool(name="clang++", path="C:\\mingw\\bin\\clang++.exe", version="18.1.8", found_via="PATH")
+    facts = replace(windows_facts(), compilers=(clang,), environ={"CXX": "clang++"})
+    assert chosen(ask(facts)).choice.because == "the one that clang++ calls"
+    assert "link.exe" in chosen(ask(windows_facts())).choice.because

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.cuda import cuda_facts, driver, gpu, toolkit
-from tests.support.machines import base_python, built, linux_facts, modern_tree, plan_of, with_tree
+from tests.support.machines import base_python, built, linux_facts, modern_tree, plan_of, tree, with_tree
 from tests.support.windows import toolset as msvc
 from tests.support.windows import windows, windows_facts
 from torchbuild_tasks.catalog import GIB
@@ -396,3 +396,11 @@ def test_a_driver_that_gave_no_answer_was_not_found_by_anything() -> None:
     silent = driver("", found_via="", problem="NVML gave no answer within 5 s", module="", library="")
     text = show.facts_text(cuda_facts(gpus=(), driver=silent))
     assert "version unknown: NVML gave no answer within 5 s" in text
+
+
+def test_without_a_checkout_nothing_is_planned() -> None:
+    nothing = linux_facts(tree=tree(problem="it has no torch in it", version=None, era=None))
+    text = plain(show.plan_text(plan_of(nothing)))
+    assert text.startswith("Nothing is planned: there is no checkout to build.\n")
+    assert "it has no torch in it" in text and "Verdict: refuse" in text
+    assert not any(part in text for part in ("Commands", "Verification", "setup.py", "first build"))

@@ -46,8 +46,8 @@ class CudaTorchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The CUDA toolkits that a torch series builds with (`cuda`, `torch`: PEP 440), and cuDNN's versions.
 
     A toolkit outside of `cuda` is refused where `refuse` is true (the build stops by itself),
-    else warned about. `best` is the series that upstream builds its own binaries with. `os`
-    limits the row to linux or windows.
+    else warned about. `best` is the series that upstream builds its own binaries with, `built` are all of
+    those. `os` limits the row to linux or windows.
     """
 
     torch: str
@@ -56,6 +56,7 @@ class CudaTorchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     os: str = ""
     cudnn: str = ""
     best: str = ""
+    built: tuple[str, ...] = ()
     refuse: bool = False
     because: str = ""
 

@@ -488,7 +488,8 @@ class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     Whoever is made from one of `like` (identifiers of os-release) does so, too. `names` are packages (as in
     packages.toml) that it calls otherwise. `gcc` are majors of GCC that it has a package of ("" for unknown),
-    `more` commands that bring others. `before` leads to where its archive has moved.
+    `more` commands that bring others. `before` leads to where its archive has moved. `repositories` are the
+    commands that turn on those of its repositories that are off.
     """
 
     distributions: tuple[str, ...]
@@ -498,6 +499,7 @@ class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     gcc: str = ""
     more: Mapping[str, str] = msgspec.field(default_factory=dict)
     before: str = ""
+    repositories: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 # ---------------- libraries, and the packages that have them
@@ -586,8 +588,12 @@ class SecretFormRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class PackageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The name of a package in each package manager, with `options` for it; `*` is a version ("g++-*")."""
+    """The name of a package in each package manager, with `options` for it; `*` is a version ("g++-*").
+
+    `repository` is the one that has it where an installer's row says how to turn that one on.
+    """
 
     name: str
+    repository: str = ""
     names: Mapping[str, str] = msgspec.field(default_factory=dict)
     options: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)

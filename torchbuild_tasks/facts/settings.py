@@ -123,6 +123,9 @@ def _broken(path: Path, text: str, message: str) -> UsageError:
 
     odd = say_odd_letters(line)
     advice = 'Text needs quotes, true and false do not: preset = "dev", cuda = true.'
+    if "\\" in line and re.search(r"hex value|escape|unescaped", message, re.IGNORECASE):
+        advice = "In double quotes a backslash begins an escape: write / or \\\\ for it, or single quotes: "
+        advice += line.strip().replace('"', "'")
     return UsageError(
         f"{where}: {re.sub(r' [(]at [^()]*[)]$', '', message)}{f'; {odd}' if odd else ''}",
         looked=(line.strip()[:200],) if line.strip() else (),

@@ -285,6 +285,11 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
         return (Finding.error("compiler", text, fix),)
     if tool is None:
         return _of_other_language(question, compilers.cxx) or _not_found(question, compilers.cxx)
+    if tool.version is None and compilers.cxx.source != "default":  # a script that fails, an empty file
+        text = f"CXX={compilers.cxx.value} ({compilers.cxx.because}) does not say its version, as every C++ "
+        text += "compiler does when it is called with --version: it may not work at all"
+        fix = f"See what it says: {question.line(*compilers.command, '--version')}; or drop CXX."
+        return (Finding.warn("compiler", text, fix),)
     fits = _fits(question, tool)
     figure = _figure(question, tool)
     family, package = ("Clang", "clang") if tool.name == "clang++" else ("GCC", "g++")

@@ -43,6 +43,7 @@ ASCII_LOCALES = ("C", "POSIX")
 STORE = "\\WindowsApps\\"
 _BEFORE_UV = "<3.8"  # its list begins there (`uv python list --all-versions` of 0.13.9)
 _NEWEST = 30  # minor versions of Python 3 that are tried against a row
+_TORCH = re.compile(r"[Tt]ake torch (\d+\.\d+): it fits with")  # what plan/cuda/advice.py advises
 OWN_VENV = (
     "To leave it alone, name a Python that is in no environment, and the checkout gets a venv of its own: "
     "--python PATH"
@@ -394,9 +395,10 @@ def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> It
     if creates and python.venv is False and not uv_of(question):  # uv does without that module
         text = f"{python.executable} cannot make a venv: its venv or ensurepip module is missing"
         yield Finding.error("python-venv", text, _install_part(question, minor, "venv"))
-    if not creates and "pip" not in python.packages:
-        text = f"{python.executable} has no pip"
-        yield Finding.error("python-pip", text, f"{as_word(python.executable)} -m ensurepip")
+    builds = chosen.target or python  # the one that made our venv, such as a uv tool's, may have no pip
+    if not creates and "pip" not in builds.packages:
+        text = f"{builds.executable} has no pip"
+        yield Finding.error("python-pip", text, f"{as_word(builds.executable)} -m ensurepip")
 
 
 def _check_foreign(question: Question, chosen: ChosenPython) -> tuple[Finding, ...]:
@@ -439,3 +441,17 @@ def _install_part(question: Question, minor: str, part: str) -> str:
     package = f"python {'headers' if part == 'dev' else part}-{minor}"
     line = install_line(question.facts, question.catalog, package)
     return line or f"Install what this distribution calls python{minor}-{part}."
+
+
+def keep_python(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Let the Python stay where a torch that is advised takes it: a newer one would be in its way."""
+    python = first_python(question)
+    named = next((found[1] for each in findings if (found := _TORCH.search(each.fix))), "")
+    row = next((row for row in question.catalog.torch if row.version == named), None)
+    if python is None or row is None or not admits(row.python, python.version):
+        return findings
+    keep = f"Take torch {named}, which builds for it and settles more of this; or, with this torch: "
+    return tuple(
+        replace(each, fix=keep + each.fix) if (each.id, each.status) == ("python", "error") else each
+        for each in findings
+    )

@@ -26,6 +26,7 @@ FLASH_ATTENTION = ">=2.0.0a0"
 # cannot be told from those that are, so their size is the table's.
 _MEASURED: Final = {"c++": "C++", "heavy kernel": "CUDA"}
 _ENOUGH: Final = 50  # of fewer compiles the largest says little about the next one
+_ENOUGH_ELSEWHERE: Final = 500  # the sample is elsewhere too, of 50 light compiles; a torch has thousands
 _MARGIN: Final = 1.25  # what was taken after the last look was missed, and sources change
 _LEAST: Final = 0.5  # GiB
 _KEPT: Final = 200
@@ -184,7 +185,7 @@ def job_size(question: Question, kind: str, build_type: str) -> Size:
     seen = [
         peak
         for peak in (store.peaks if store else ())
-        if peak.kind == _MEASURED.get(kind) and peak.build_type == build_type and peak.count >= _ENOUGH
+        if peak.kind == _MEASURED.get(kind) and _counts(peak, question.facts.tree.root, build_type)
     ]
     if not seen:
         return Size(tabled)
@@ -199,9 +200,15 @@ def job_size(question: Question, kind: str, build_type: str) -> Size:
     return Size(gib, f"{because}, {build_type}{part}; tabled: {tabled:g}")
 
 
+def _counts(peak: PastPeak, source: str, build_type: str) -> bool:
+    """Say whether a peak says something of a build of a checkout: of its build type, of enough compiles."""
+    enough = _ENOUGH if peak.source == source else _ENOUGH_ELSEWHERE
+    return peak.build_type == build_type and peak.count >= enough
+
+
 def decisive_peaks(known: Sequence[PastPeak], source: str, build_type: str) -> tuple[PastPeak, ...]:
     """Return the peaks that `job_size` may take for a checkout: its own, else the largest of each kind."""
-    fitting = [peak for peak in known if peak.build_type == build_type and peak.count >= _ENOUGH]
+    fitting = [peak for peak in known if _counts(peak, source, build_type)]
     own = [peak for peak in fitting if peak.source == source]
     largest: dict[str, PastPeak] = {}
     for peak in sorted(fitting, key=lambda peak: peak.bytes):

@@ -17,7 +17,7 @@ from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.catalog.rows import LinkerRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Finding, LinkerPlan, LinkTrial, Need, Source, Status
-from torchbuild_tasks.plan.compiler import Compilers
+from torchbuild_tasks.plan.compiler import MSVC_LIKE, Compilers
 from torchbuild_tasks.plan.packages import install_line, installer, package_row
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
@@ -111,7 +111,7 @@ def choose_linker(question: Question, compilers: Compilers) -> ChosenLinker:
     if name == DEFAULT:
         return ChosenLinker(choice=_choice(DEFAULT, because, source))
     if question.facts.host.os == "windows":
-        return _on_windows(question, name, because, source)
+        return _on_windows(question, compilers, name, because, source)
     if name == AUTO:
         return _automatic(question, compilers)
     return _choose_named(question, compilers, name, because, source)
@@ -271,10 +271,15 @@ def _figures(row: LinkerRow) -> str:
     return f"links libtorch_cpu.so in {row.library:g} of GNU ld's time, with debug information {row.debug:g}"
 
 
-def _on_windows(question: Question, name: str, because: str, source: Source) -> ChosenLinker:
+def _on_windows(
+    question: Question, compilers: Compilers, name: str, because: str, source: Source
+) -> ChosenLinker:
     """Keep link.exe on Windows, where CMake calls the linker itself, unless another one is named."""
     if name == AUTO:
-        return ChosenLinker(choice=_choice(DEFAULT, "link.exe, which PyTorch's own builds take"))
+        why = "link.exe, which PyTorch's own builds take"
+        if compilers.tool and compilers.tool.name not in MSVC_LIKE:  # MinGW's g++, clang++
+            why = f"the one that {compilers.tool.name} calls"
+        return ChosenLinker(choice=_choice(DEFAULT, why))
     row = next((row for row in _rows(question) if row.name == name), None)
     tool = question.facts.tool(row.tool) if row else None
     program = name if is_path(name) else str(tool.path) if tool else ""

@@ -33,7 +33,7 @@ from torchbuild_tasks.plan.compiler import check_compilers
 from torchbuild_tasks.plan.decisions import Decisions, decide_build
 from torchbuild_tasks.plan.dependent import check_switches
 from torchbuild_tasks.plan.env_files import check_env_files, plan_env_files
-from torchbuild_tasks.plan.environment import check_python
+from torchbuild_tasks.plan.environment import check_python, keep_python
 from torchbuild_tasks.plan.expectations import expectations, promised_version
 from torchbuild_tasks.plan.fit import check_machine_and_tree, check_windows
 from torchbuild_tasks.plan.freshness import check_running, compare, fingerprint
@@ -113,7 +113,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tupl
     tree = (*check_trust(question.settings), *fit)
     if question.facts.tree.problem:
         return tree
-    return _fill_in_advice(
+    found = _fill_in_advice(
         question,
         *tree,
         *check_running(question),
@@ -143,6 +143,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tupl
         *check_repeat(question, decisions.mode.value),
         *check_env_files(question, ops),
     )
+    return tuple(dict.fromkeys(found))  # four equal cards, and one sentence of what all four have
 
 
 def _check_offline(decisions: Decisions) -> tuple[Finding, ...]:
@@ -173,7 +174,7 @@ def _fill_in_advice(question: Question, *findings: Finding) -> tuple[Finding, ..
         return findings
     from torchbuild_tasks.plan.cuda.advice import advise  # a CPU build does without
 
-    return advise(question, findings)
+    return keep_python(question, advise(question, findings))
 
 
 def _cuda_findings(decisions: Decisions) -> tuple[Finding, ...]:

@@ -54,14 +54,31 @@ def package_name(catalog: Catalog, manager: str, package: str) -> str:
     return row.names.get(manager.replace("yum", "dnf"), "").replace("*", version) if row else ""
 
 
-def install_line(facts: Facts, catalog: Catalog, package: str) -> str:
-    """Return the command that installs it, as one would type it; "" where no row has it."""
-    name = package_name(catalog, system_manager(facts, catalog), package)
+def name_here(facts: Facts, catalog: Catalog, package: str) -> str:
+    """Return what this system calls it; "" where it has none, or no row knows."""
     system = _installer_row(facts, catalog)
     row, version = package_row(catalog, package)
     if system and row and row.name in system.names:
-        name = system.names[row.name].replace("*", version)
-    return installer(facts, catalog).format(package=shlex.quote(name)) if name else ""
+        return system.names[row.name].replace("*", version)
+    return package_name(catalog, system_manager(facts, catalog), package)
+
+
+def repository_line(facts: Facts, catalog: Catalog, package: str) -> str:
+    """Return the command that turns on the repository which has it; "" where it is on, or no row knows."""
+    system = _installer_row(facts, catalog)
+    row = package_row(catalog, package)[0]
+    line = system.repositories.get(row.repository, "") if system and row else ""
+    return line.replace("{arch}", facts.host.arch)
+
+
+def install_line(facts: Facts, catalog: Catalog, package: str) -> str:
+    """Return the command that installs it, as one would type it; "" where no row has it."""
+    name = name_here(facts, catalog, package)
+    system = _installer_row(facts, catalog)
+    if not name or system is None:
+        return ""
+    command = system.command.format(package=shlex.quote(name))
+    return " && ".join(filter(None, (system.before, repository_line(facts, catalog, package), command)))
 
 
 def how_to_install(facts: Facts, catalog: Catalog, package: str) -> str:

@@ -90,6 +90,9 @@ def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
 
 def plan_text(plan: BuildPlan, *, verbose: bool = False) -> str:
     """Return the plan: choices in groups with value and reason, then the commands."""
+    verdict = f"\nVerdict: {styled(VERDICT_STYLE[plan.verdict], plan.verdict)}\n"
+    if any(finding.id == "source" and finding.status == "error" for finding in plan.findings):
+        return f"Nothing is planned: there is no checkout to build.\n{findings_text(plan.findings)}{verdict}"
     parts = [
         *_choices(plan),
         f"{styled('strong', 'Build tree')}: {plan.build_dir}\n",
@@ -118,8 +121,7 @@ def plan_text(plan: BuildPlan, *, verbose: bool = False) -> str:
         parts += (
             f"\n{env_file.path}\n{textwrap.indent(env_file.text, '  | ')}" for env_file in plan.env_files
         )
-    verdict = styled(VERDICT_STYLE[plan.verdict], plan.verdict)
-    return "".join(parts) + findings_text(plan.findings) + f"\nVerdict: {verdict}\n"
+    return "".join(parts) + findings_text(plan.findings) + verdict
 
 
 def _choices(plan: BuildPlan) -> Iterator[str]:

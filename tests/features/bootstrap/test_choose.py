@@ -11,6 +11,7 @@ from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.bootstrap import choose as bootstrap
 from torchbuild_tasks.features.bootstrap.choose import Bootstrap, plan_bootstrap, require_commands
+from torchbuild_tasks.features.bootstrap.verb import bootstrap_text
 from torchbuild_tasks.model import Facts, Host, Toolset, Windows
 from torchbuild_tasks.plan.environment import ChosenPython, choose_python
 from torchbuild_tasks.plan.question import Question
@@ -35,28 +36,67 @@ def test_a_complete_machine_misses_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("distribution", "last"),
+    ("distribution", "needed", "faster"),
     [
         (
             "Debian GNU/Linux 12",
-            "apt-get install --yes g++ git python3.11-dev python3.11-venv ninja-build ccache lld",
+            "apt-get install --yes g++ git python3.11-dev python3.11-venv",
+            "ninja-build ccache lld",
         ),
         (
             "Fedora Linux 42",
-            "dnf install --assumeyes gcc-c++ git pkgconfig(python-3.11) ninja-build ccache lld",
+            "dnf install --assumeyes gcc-c++ git pkgconfig(python-3.11)",
+            "ninja-build ccache lld",
         ),
-        ("Arch Linux", "pacman -S --needed --noconfirm gcc git python ninja ccache lld"),
+        ("Arch Linux", "pacman -S --needed --noconfirm gcc git python", "ninja ccache lld"),
+        ("Rocky Linux 9.5", "dnf install --assumeyes gcc-c++ git pkgconfig(python-3.11)", "lld"),
         (
             "openSUSE Leap 15.6",
-            "zypper --non-interactive install gcc-c++ git pkgconfig(python-3.11) ninja ccache lld",
+            "zypper --non-interactive install gcc-c++ git pkgconfig(python-3.11)",
+            "ninja ccache lld",
         ),
     ],
 )
-def test_every_manager_has_its_own_words(distribution: str, last: str) -> None:
+def test_every_manager_has_its_own_words(distribution: str, needed: str, faster: str) -> None:
+    """One name that is unknown, and dnf, apt and zypper install nothing of that command."""
     made = planned(bare(distribution))
-    assert " ".join(made.commands[-1].argv) == last
+    assert " ".join(made.commands[-1].argv) == needed
+    assert " ".join(made.faster[-1].argv).endswith(f" {faster}")
     kinds = {each.package: each.kind for each in made.missing}
     assert (kinds["g++"], kinds["ccache"]) == ("needed", "faster")
+
+
+@pytest.mark.parametrize(
+    ("distribution", "crb", "epel"),
+    [
+        (
+            "Red Hat Enterprise Linux 9.5 (Plow)",
+            "codeready-builder-for-rhel-9-x86_64-rpms",
+            "latest-9.noarch",
+        ),
+        ("Rocky Linux 9.5 (Blue Onyx)", "config-manager --set-enabled crb", "install -y epel-release"),
+        ("AlmaLinux 8.10", "config-manager --set-enabled powertools", "install -y epel-release"),
+        ("Oracle Linux Server 9.5", "--set-enabled ol9_codeready_builder", "oracle-epel-release-el9"),
+    ],
+)
+def test_what_is_in_a_repository_that_is_off_stands_apart_with_how_to_turn_it_on(
+    distribution: str, crb: str, epel: str
+) -> None:
+    made = planned(bare(distribution))
+    words = {word for command in (*made.commands, *made.faster) for word in command.argv}
+    assert "gcc-c++" in words and not {"ninja-build", "ccache"} & words
+    ninja, ccache = made.elsewhere
+    assert crb in ninja and ninja.endswith(" && sudo dnf install ninja-build")
+    assert epel in ccache and ccache.endswith(" && sudo dnf install ccache")
+    text = bootstrap_text(made)
+    assert ninja in text and text.index("gcc-c++") < text.index("From repositories that are off")
+    assert planned(bare(distribution), manager="conda").elsewhere == ()
+
+
+def test_what_is_gone_from_a_system_is_not_in_its_commands() -> None:
+    made = planned(bare("CentOS Linux 7 (Core)"))
+    assert (made.faster, made.elsewhere) == ((), ())
+    assert "gcc-c++" in made.commands[-1].argv
 
 
 def test_apt_learns_first_which_packages_there_are_and_needs_root() -> None:
@@ -88,7 +128,7 @@ def test_a_windows_machine_gets_its_compiler() -> None:
 def test_one_call_a_package_where_the_manager_takes_one() -> None:
     host = Host(os="windows", arch="x86_64", distribution="Windows 11")
     made = planned(linux_facts(host=host, compilers=(), tools=(), windows=Windows()), manager="choco")
-    assert [command.argv[3] for command in made.commands] == [
+    assert [command.argv[3] for command in (*made.commands, *made.faster)] == [
         "visualstudio2022-workload-vctools",
         "git",
         "ninja",

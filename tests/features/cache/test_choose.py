@@ -342,6 +342,15 @@ def test_sending_away_is_no_longer_a_cache_alone() -> None:
     assert "RECC_CACHE_ONLY" not in values(made)
 
 
+def test_an_address_without_sccache_leaves_the_ccache_that_is_here() -> None:
+    made = chosen(ask_cache(having(CCACHE), cache="redis://host"))
+    assert values(made)[CXX] == "/usr/bin/ccache" and made.remotes == ()
+    (problem,) = made.problems
+    assert "redis://host: a shared cache needs sccache, which is not installed" in problem.text
+    assert "without the shared one" in problem.text and "--with-helper sccache" in problem.fix
+    assert values(chosen(ask_cache(having(CCACHE), cache="sccache"))) == {}
+
+
 @pytest.mark.parametrize("cache", ["ccache", "none", "redis://host", "reapi://other:1"])
 def test_a_server_that_compiles_is_the_cache_too(cache: str) -> None:
     with pytest.raises(UsageError, match="is a cache, too"):

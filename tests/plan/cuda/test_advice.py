@@ -19,6 +19,7 @@ from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.catalog.rows import TorchRow
 from torchbuild_tasks.model import BuildPlan, Cuda, Facts, Finding, Host, Toolkit
 from torchbuild_tasks.plan.cuda.advice import _TOLD, ARCHIVE, _torch_that_fits, candidates_for, choose_best
+from torchbuild_tasks.plan.environment import keep_python
 from torchbuild_tasks.values import replace
 
 ROWS = load_catalog()
@@ -470,3 +471,38 @@ def test_what_an_error_needs_is_the_one_fix_of_the_warnings_that_it_ends() -> No
     facts = cuda_facts(old, gpus=(gpu("6.1"),), tree=tree(version="2.9.1"))
     told = fixes(facts)
     assert told["cudnn"] == told["architectures"].removesuffix(" Or name another --arch.")
+
+
+def test_what_is_advised_is_one_that_the_sentence_lists() -> None:
+    """Upstream built 2.11 with 12.6, 12.8 and 13.0; 12.9 is nearer to 13.0 by number only."""
+    facts = cuda_facts(toolkit(version="12.1"), gpus=(gpu("8.6"),), driver=driver("550.90.07"))
+    finding = found(plan_of(replace(facts, tree=tree(version="2.11.0")), cuda=True).findings, "cuda-toolkit")
+    assert "CUDA 12.6, 12.8 and 13.0" in finding.text
+    assert "pypi:12.6" in finding.fix or "pypi:12.8" in finding.fix
+
+
+def test_what_is_so_of_four_equal_cards_is_said_once() -> None:
+    cards = tuple(
+        gpu("10.3", name="NVIDIA GB300", bus=f"0000:0{n}:00.0", uuid=f"GPU-{n}") for n in range(1, 5)
+    )
+    facts = cuda_facts(toolkit(version="12.8"), gpus=cards, driver=driver("570.124.06"))
+    said = [each.text for each in plan_of(facts, cuda=True).findings]
+    assert len(said) == len(set(said)) and sum("does not know it" in text for text in said) == 1
+
+
+def test_two_findings_name_the_one_change_that_settles_both() -> None:
+    """GB10 with CUDA 13.0 and 2.6: the toolkit alone leaves the warning, torch 2.9 neither."""
+    facts = cuda_facts(of_row("13.0"), gpus=(gpu("12.1"),), tree=tree(version="2.6.0"))
+    told = [each.fix for each in plan_of(facts, cuda=True).findings if "Take torch" in each.fix]
+    assert len(told) == 2 and len({named_torch(fix).version for fix in told}) == 1
+    assert "; or, with this torch, take --cuda-toolkit" in told[0]
+
+
+def test_a_python_that_the_advised_torch_takes_may_stay() -> None:
+    facts = replace(cuda_facts(tree=tree(version="2.9.1")), pythons=(python(version="3.8.10"),))
+    wrong = Finding.error("python", "CPython 3.8.10 does not fit", "--python 3.14")
+    for torch, stays in (("2.1", True), ("2.8", False)):
+        torch_too = Finding.error("cuda-toolkit", "", f"Take torch {torch}: it fits with CUDA 11.8")
+        (told, _) = keep_python(ask(facts, cuda=True), (wrong, torch_too))
+        assert told.fix.startswith(f"Take torch {torch}, which builds for it") is stays
+        assert told.fix.endswith("--python 3.14")

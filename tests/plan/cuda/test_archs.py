@@ -138,10 +138,21 @@ def test_an_unknown_word_is_refused_with_the_nearest() -> None:
     assert "did you mean Ampere?" in finding.text
 
 
-def test_a_deprecated_one_is_warned_about() -> None:
+def test_a_deprecated_one_is_a_note_and_no_warning() -> None:
+    """Upstream shipped such pairs, and nothing betters it (a K80 with 11.3, which 11.8 still compiles)."""
     finding = found(plan_of(machine("7.0", cuda="12.8"), cuda=True).findings, ID)
-    assert finding.status == "warn"
-    assert "a later one will not" in finding.text
+    assert (finding.status, finding.fix) == ("ok", "")
+    assert "calls it deprecated" in finding.text
+
+
+def test_a_weak_card_beside_a_good_one_can_be_left_out() -> None:
+    cards = (gpu(), gpu("6.1", name="NVIDIA GeForce GT 1030", bus="0000:02:00.0", uuid="GPU-2"))
+    facts = cuda_facts(toolkit(version="13.0"), gpus=cards, tree=tree(version="2.9.1"))
+    finding = found(plan_of(facts, cuda=True).findings, ID)
+    assert finding.status == "error" and finding.fix.endswith("Or leave it out: --arch 8.6.")
+    left = plan_of(facts, cuda=True, arch="8.6")
+    about = [each for each in left.findings if "GT 1030" in each.text and each.id != "gpu"]
+    assert [each.status for each in about] == ["ok"] and "is left out by" in about[0].text
 
 
 def test_one_that_the_build_of_this_torch_cannot_read() -> None:

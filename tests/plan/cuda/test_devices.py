@@ -358,6 +358,7 @@ def test_hidden_devices_are_reported() -> None:
     assert hidden("").status == "warn"
     assert "hides every GPU" in hidden("").text
     assert "hides NVIDIA TITAN V" in hidden("GPU-aaaa-1111").text
+    assert (hidden("GPU-aaaa-1111").status, hidden("GPU-aaaa-1111").fix) == ("ok", "")
     assert all(one.status == "ok" for one in checked(machine(*PAIR, visible="1,0")))
 
 

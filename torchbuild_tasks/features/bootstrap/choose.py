@@ -11,7 +11,14 @@ from torchbuild_tasks.catalog.rows import ManagerRow, WantRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.plan.environment import ChosenPython, choose_python
-from torchbuild_tasks.plan.packages import package_name, package_row, system_manager
+from torchbuild_tasks.plan.packages import (
+    install_line,
+    name_here,
+    package_name,
+    package_row,
+    repository_line,
+    system_manager,
+)
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
@@ -26,11 +33,18 @@ class Missing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bootstrap(msgspec.Struct, frozen=True, kw_only=True):
-    """The missing packages and the commands for them; after these `ran`, the packages that are `left`."""
+    """The missing packages and the commands for them; after these `ran`, the packages that are `left`.
+
+    `commands` are for what is needed, `faster` for the rest: a package manager that lacks one name installs
+    none of those in its command. `elsewhere` are lines for packages of repositories that are off: to turn one
+    on is for whoever owns the machine to decide.
+    """
 
     manager: str
     missing: tuple[Missing, ...]
     commands: tuple[Command, ...]
+    faster: tuple[Command, ...] = ()
+    elsewhere: tuple[str, ...] = ()
     ran: bool = False
     left: tuple[Missing, ...] = ()
 
@@ -42,13 +56,36 @@ def plan_bootstrap(question: Question, *, administrator: bool) -> Bootstrap:
         question: the machine and the flags; --manager names another package manager than the system's.
         administrator: whether the commands run as root anyway.
     """
-    name = question.request.manager or system_manager(question.facts, question.catalog)
-    row = next((row for row in question.catalog.manager if row.name == name), None)
+    facts, catalog = question.facts, question.catalog
+    own = system_manager(facts, catalog)
+    name = question.request.manager or own
+    row = next((row for row in catalog.manager if row.name == name), None)
     missing = tuple(
-        replace(each, name=package_name(question.catalog, name, each.package)) for each in _missing(question)
+        replace(
+            each,
+            name=name_here(facts, catalog, each.package)
+            if name == own
+            else package_name(catalog, name, each.package),
+        )
+        for each in _missing(question)
     )
-    commands = _commands(question, row, missing, administrator) if row else ()
-    return Bootstrap(manager=name if row else "", missing=missing, commands=commands)
+    if row is None:
+        return Bootstrap(manager="", missing=missing, commands=())
+    off = {
+        each
+        for each in missing
+        if each.name and name == own and repository_line(facts, catalog, each.package)
+    }
+    here = [each for each in missing if each.name and each not in off]
+    needed = _commands(question, row, [each for each in here if each.kind == "needed"], administrator)
+    faster = _commands(question, row, [each for each in here if each.kind == "faster"], administrator)
+    return Bootstrap(
+        manager=name,
+        missing=missing,
+        commands=(*_refresh(question, row, administrator), *needed) if needed or faster else (),
+        faster=faster,
+        elsewhere=tuple(install_line(facts, catalog, each.package) for each in missing if each in off),
+    )
 
 
 def require_commands(plan: Bootstrap) -> None:
@@ -98,26 +135,38 @@ def _is_missing(question: Question, row: WantRow, chosen: ChosenPython) -> bool:
 
 
 def _commands(
-    question: Question, manager: ManagerRow, missing: tuple[Missing, ...], administrator: bool
+    question: Question, manager: ManagerRow, named: list[Missing], administrator: bool
 ) -> tuple[Command, ...]:
-    # -n: a password cannot be typed into a command whose output is read.
-    before = ("sudo", "-n") if manager.root and not administrator else ()
-    named = [each for each in missing if each.name]
+    """Return the commands that install these: one, or one each where the manager takes one."""
     groups = [[each] for each in named] if manager.single else [named] if named else []
-    commands = [
+    return tuple(
         Command(
-            argv=(*before, *manager.install, *_words(question, manager.name, group)),
-            cwd="/" if question.facts.host.os != "windows" else "C:\\",
+            argv=(
+                *_sudo(manager, administrator),
+                *manager.install,
+                *_words(question, manager.name, group),
+            ),
+            cwd=_root(question),
             because=", ".join(each.package for each in group),
         )
         for group in groups
-    ]
-    if commands and manager.refresh:
-        refresh = Command(
-            argv=(*before, *manager.refresh), cwd=commands[0].cwd, because="which packages there are"
-        )
-        commands.insert(0, refresh)
-    return tuple(commands)
+    )
+
+
+def _refresh(question: Question, manager: ManagerRow, administrator: bool) -> tuple[Command, ...]:
+    """Return the command by which the manager learns which packages there are, if it needs one."""
+    argv = (*_sudo(manager, administrator), *manager.refresh)
+    command = Command(argv=argv, cwd=_root(question), because="which packages there are")
+    return (command,) if manager.refresh else ()
+
+
+def _sudo(manager: ManagerRow, administrator: bool) -> tuple[str, ...]:
+    # -n: a password cannot be typed into a command whose output is read.
+    return ("sudo", "-n") if manager.root and not administrator else ()
+
+
+def _root(question: Question) -> str:
+    return "/" if question.facts.host.os != "windows" else "C:\\"
 
 
 def _words(question: Question, manager: str, group: list[Missing]) -> tuple[str, ...]:

@@ -19,15 +19,23 @@ def bootstrap_text(plan: Bootstrap) -> str:
     lines = ["Missing", *map(_line, plan.missing)]
     if plan.ran:
         lines += ["Still missing", *map(_line, plan.left)] if plan.left else ["All of it was installed."]
-        return "\n".join(lines) + "\n"
-    if plan.commands:
+        return "\n".join([*lines, *_elsewhere(plan)]) + "\n"
+    if commands := (*plan.commands, *plan.faster):
         lines += ["", f"With {plan.manager}; --yes runs this:"]
-        lines += [f"  $ {shell_text(command.argv).replace('sudo -n ', 'sudo ')}" for command in plan.commands]
+        lines += [f"  $ {shell_text(command.argv).replace('sudo -n ', 'sudo ')}" for command in commands]
+    lines += _elsewhere(plan)
     nameless = [each.package for each in plan.missing if not each.name]
     if nameless:
         who = plan.manager or "no package manager that is known here"
         lines.append(f"By hand, for {who} has no known name for it: {', '.join(nameless)}")
     return "\n".join(lines) + "\n"
+
+
+def _elsewhere(plan: Bootstrap) -> list[str]:
+    if not plan.elsewhere:
+        return []
+    head = "From repositories that are off by default, which --yes does not turn on; a build works without:"
+    return ["", head, *(f"  $ {line}" for line in plan.elsewhere)]
 
 
 def _line(each: Missing) -> str:
@@ -62,10 +70,10 @@ def _plan(request: BuildRequest) -> Bootstrap:
 
 
 def install(plan: Bootstrap, report: Reporter) -> None:
-    """Run the commands, one after the other.
+    """Run the commands, one after the other; what is only faster may fail, and is then still missing.
 
     Raises:
-        RequirementsError: one ended with an error; the message has the last lines that it printed.
+        RequirementsError: a needed one ended with an error; the message has the last lines that it printed.
     """
     for command in plan.commands:
         rc, lines = run_shown(command, report)
@@ -75,3 +83,5 @@ def install(plan: Bootstrap, report: Reporter) -> None:
                 looked=lines,
                 next_step="Run it in a shell of your own (with sudo, if it asks for a password).",
             )
+    for command in plan.faster:
+        run_shown(command, report)

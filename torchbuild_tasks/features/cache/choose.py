@@ -122,7 +122,8 @@ def choose_cache(
     wanted = _wanted_program(requested, remotes)
     common = [c for c in here if c.name in NAMES and not _is_switched_off(question, c)]
     able = common if wanted == AUTO else [c for c in here if c.name == wanted]
-    if wanted == RECC:  # for languages without a measurement, and if it is missing
+    # For languages without a measurement, and if it is missing: an address asks for no program by its name.
+    if wanted == RECC or (remotes and requested == AUTO and not able):
         able += [c for c in common if c not in able]
     bad = functools.partial(_why_unfit, question, toolkit)
     problems = list(_problems(question, wanted, here, remotes, cuda, bad))
@@ -328,6 +329,9 @@ def _problems(
     named = [c for c in here if c.name == wanted]
     if wanted != AUTO and not named:
         text = f"{wanted} was asked for and is not installed; the build continues without it"
+        if remotes and wanted == "sccache":
+            text = f"{', '.join(remote.shown for remote in remotes)}: a shared cache needs sccache, which is "
+            text += "not installed; the build continues without the shared one"
         fix = {RECC: GET_RECC, "sccache": f"{SCCACHE}."}.get(wanted) or f"{how_to_get(question)}."
         yield Finding.warn("cache", text, fix)
     elif remotes and not any(_shares(question, c) for c in named):

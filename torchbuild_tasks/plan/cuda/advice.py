@@ -34,6 +34,7 @@ from torchbuild_tasks.plan.cuda.toolkit import (
     NVCC_NAMES,
     ROOTS,
     choose_toolkit,
+    cuda_row,
     distance,
     host_limits,
     series_of,
@@ -209,7 +210,8 @@ def best_toolkit(
     """Return the candidate with which all findings are gone and nothing is an error; None where none is so.
 
     Those that are here or can be put together come first, then what weighs least, then those of the planned
-    one's major, then what is installed, then the planned series, then what is nearest to upstream's.
+    one's major, then what is installed, then the planned series, then what does not call a GPU here
+    deprecated, then what upstream built this torch with, then what is nearest to its own.
 
     Args:
         question: what is planned.
@@ -223,11 +225,15 @@ def best_toolkit(
     wanted = tuple(findings)
     fitting = [each for each in asked if all(_puts_right(each, finding, common) for finding in wanted)]
     planned = choose_toolkit(question).version if fitting else None
+    present = {device.capability for device in devices(question)} if fitting else set()
+    built = {Version(text) for row in torch_rows(question) for text in row.built}
 
-    def away(each: Candidate) -> tuple[bool, int, bool, int, bool, int]:
+    def away(each: Candidate) -> tuple[bool, int, bool, int, bool, bool, bool, int]:
         other = planned is not None and each.version.major != planned.major
-        far = distance(question, each.version)
-        return each.place == 2, each.weight, other, each.place, each.version != planned, far
+        row = cuda_row(question, each.version)
+        old = row is not None and bool(present & {*row.deprecated})
+        last = old, each.version not in built, distance(question, each.version)
+        return each.place == 2, each.weight, other, each.place, each.version != planned, *last
 
     return min(fitting, key=away, default=None)
 
@@ -344,6 +350,8 @@ def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
     other = ways.other() if finding.status == "warn" and untried else ""
     if other and (only or ARCHIVE not in other):
         sentence = f"Take {other}"  # the next plan would say so of that toolkit, or still of this torch
+    elif best and only and ways.torch and finding.id in _TOLD and (way := ways.other()):
+        sentence = f"Take {way}; or, with this torch, {sentence[0].lower()}{sentence[1:]}"
     short = (
         f"; or {sentence[0].lower()}{sentence[1:]}" if best and not _costs_more(best, finding, ways) else ""
     )
@@ -415,7 +423,9 @@ def _driver_for(best: Candidate) -> str:
 
 
 def _how(best: Candidate) -> str:
-    return "it is put together from NVIDIA's parts" if best.place else "it is here"
+    how = "it is put together from NVIDIA's parts" if best.place else "it is here"
+    outside = any(each.id == TOOLKIT_ID and each.status == "warn" for each in best.findings)
+    return f"{how}; upstream did not build this torch with it" if outside else how
 
 
 def _sentence_with_gcc(question: Question, best: Candidate, gcc: int) -> str:

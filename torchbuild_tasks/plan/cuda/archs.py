@@ -295,6 +295,19 @@ def is_tegra(question: Question, wanted: Capability) -> bool:
     return bool({word, *names} & boards)
 
 
+def wanted_devices(question: Question, cuda: Version | None, seen: tuple[Device, ...]) -> tuple[Device, ...]:
+    """Return the GPUs that the build is for: without those that a named list leaves out, if it has any."""
+    if not are_named(question):
+        return seen
+    try:
+        archs = read_archs(question, asked_archs(question))
+    except UnknownArch:
+        return seen
+    missing = tuple(missing_devices(question, archs, cuda, seen))
+    served = tuple(device for device in seen if device not in missing)
+    return served if any(device.capability for device in served) else seen
+
+
 def missing_devices(
     question: Question, archs: tuple[Arch, ...], cuda: Version | None, gpus: tuple[Device, ...]
 ) -> Iterator[Device]:

@@ -25,6 +25,7 @@ from torchbuild_tasks.plan.cuda.archs import (
     is_tegra,
     known_archs,
     missing_devices,
+    wanted_devices,
 )
 from torchbuild_tasks.plan.cuda.devices import visible_devices
 from torchbuild_tasks.plan.cuda.managed import managed_series
@@ -60,6 +61,8 @@ from torchbuild_tasks.plan.cuda.variables import (
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
 from torchbuild_tasks.text.paths import plain_path
+from torchbuild_tasks.text.words import as_word
+from torchbuild_tasks.values import replace
 
 ARCHS_ID = "architectures"
 TOOLKIT_ID = "cuda-toolkit"
@@ -70,6 +73,7 @@ _TAKEN = {
 }
 CODE_ID = "gpu-code"
 LIBC_ID = "cuda-libc"
+ANOTHER = "Or name another --arch."
 FLASH = Capability(8, 0)  # the first with FlashAttention's kernels
 
 
@@ -84,7 +88,12 @@ def check_archs(
         return (Finding.error(ARCHS_ID, archs.problem, fix),)
     if archs.choice is None:
         return ()
-    found = [finding for arch in archs.archs for finding in _check_one(question, chosen, arch)]
+    checked = {arch: tuple(_check_one(question, chosen, arch)) for arch in archs.archs}
+    able = [arch for arch, said in checked.items() if all(each.status != "error" for each in said)]
+    found = [finding for said in checked.values() for finding in said]
+    if able:  # a weak card beside a good one
+        which = f"Or leave it out: --arch {as_word(arch_list(able))}"
+        found = [replace(each, fix=each.fix.replace(ANOTHER, f"{which}.")) for each in found]
     found += _check_devices(question, chosen, archs, gpus)
     if not any(finding.status == "error" for finding in found):
         found += _check_code(question, chosen, archs, gpus)
@@ -119,9 +128,8 @@ def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterato
         yield _refuse_uncompiled(question, chosen, code, known)
         return
     if row and str(code.plain) in row.deprecated:
-        text = f"{chosen.name} compiles for {code.plain} with a warning, and a later one will not"
-        fix = "Keep this toolkit as long as that GPU is used."
-        yield Finding.warn(ARCHS_ID, text, fix)
+        text = f"{chosen.name} compiles for {code.plain}, and calls it deprecated: a later release drops it"
+        yield Finding.ok(ARCHS_ID, text)
     if not is_known(question, code, "torch"):
         text = f"torch {question.row.version} does not know {code}; its extensions will refuse it"
         yield Finding.warn(ARCHS_ID, text, _older(question, known, code))
@@ -153,7 +161,7 @@ def _refuse_uncompiled(
     asked = asked_archs(question)
     request = f" ({asked})" if asked not in WORDS and str(code.plain) not in asked else ""
     text = f"{chosen.name} does not compile for {code}{request}; CUDA {able[0]} to {able[-1]} do. {span}"
-    fix = f"{ADVISED} Or name another --arch."
+    fix = f"{ADVISED} {ANOTHER}"
     if code.plain < known[-1]:
         return Finding.error(ARCHS_ID, text, fix)
     usual = [each for each in known if is_known(question, each, "torch") and not is_tegra(question, each)]
@@ -189,7 +197,12 @@ def _makes(question: Question, chosen: ChosenToolkit, code: Capability) -> bool:
 def _check_devices(
     question: Question, chosen: ChosenToolkit, archs: ChosenArchs, gpus: tuple[Device, ...]
 ) -> Iterator[Finding]:
-    for device in missing_devices(question, archs.archs, chosen.version, visible_devices(question, gpus)):
+    seen = visible_devices(question, gpus)
+    wanted = wanted_devices(question, chosen.version, seen)
+    for device in (device for device in seen if device not in wanted):
+        text = f"{device.name} ({device.capability}) is left out by {NAME}={arch_list(archs.archs)}"
+        yield Finding.ok(ARCHS_ID, text)
+    for device in missing_devices(question, archs.archs, chosen.version, wanted):
         text = (
             f"{device.name} has compute capability {device.capability}, and {NAME}={arch_list(archs.archs)} "
             'has no code that it can run: torch would say "no kernel image is available"'
@@ -202,7 +215,7 @@ def _check_code(
 ) -> Iterator[Finding]:
     """Report GPUs that are here and for which this toolkit, or this torch, can make no code of their own."""
     known = known_archs(question, chosen)
-    for device in visible_devices(question, gpus):
+    for device in wanted_devices(question, chosen.version, visible_devices(question, gpus)):
         if not device.capability or not known:
             continue
         own = capability_for(question, capability(device.capability), chosen.version).plain
@@ -470,7 +483,8 @@ def _check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, 
     row = cudnn_row(question, version)
     text = cudnn_misfit(question, chosen)
     status: Status = "warn"
-    old = [each for each in visible_devices(question, gpus) if row and _is_below(each, row.oldest)]
+    seen = wanted_devices(question, chosen.version, visible_devices(question, gpus))
+    old = [each for each in seen if row and _is_below(each, row.oldest)]
     if text and (asked or is_named(question, "cudnn")):
         status = "error"
     elif text:

@@ -279,7 +279,9 @@ def _check_hidden(cuda: Cuda, found: tuple[Device, ...]) -> tuple[Finding, ...]:
             "; the numbers are counted along the PCI bus here, and CUDA counts the fastest GPU first "
             "unless CUDA_DEVICE_ORDER=PCI_BUS_ID is set"
         )
-    return (Finding.warn(ID, text, f"Unset {VISIBLE} to use all of them."),)
+    if places:  # whoever hides some has a reason, such as one that no toolkit here compiles for
+        return (Finding.ok(ID, text),)
+    return (Finding.warn(ID, text, f"Unset {VISIBLE} to use them."),)
 
 
 # ---------------- which answers are about the same GPU

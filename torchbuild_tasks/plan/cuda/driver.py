@@ -15,7 +15,7 @@ from packaging.version import Version
 from torchbuild_tasks.catalog.cuda import CudaRow, DriverBranchRow
 from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.model import Driver, Finding
-from torchbuild_tasks.plan.cuda.archs import capability
+from torchbuild_tasks.plan.cuda.archs import capability, wanted_devices
 from torchbuild_tasks.plan.cuda.devices import visible_devices
 from torchbuild_tasks.plan.cuda.toolkit import cuda_row
 from torchbuild_tasks.plan.cuda.values import ADVISED, OR_ADVISED, Device
@@ -44,7 +44,7 @@ _WAYS = {
 
 def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
     """Check the driver for programs of `cuda` (major and minor; None where not known)."""
-    facts = question.cuda
+    facts, gpus = question.cuda, wanted_devices(question, cuda, gpus)
     driver = facts.driver or Driver()
     answers = (facts.probes.get(name, "") for name in _DRIVERS_OWN)
     said = next((text for text in answers if text and not _NO_ERROR.match(text)), "")
