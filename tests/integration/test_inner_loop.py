@@ -280,6 +280,7 @@ def test_what_the_front_end_reads(loop: Loop) -> None:
 @pytest.mark.slow
 def test_a_step_that_always_runs_is_run_without_ninja(loop: Loop) -> None:
     """PyTorch writes torch/version.py at each build: Ninja reads its graph once for that, not twice."""
+    loop = Loop(loop.tree, loop.python, loop.era, strict=False)  # the front end runs the step, too
     name, runs = "tools/generate_torch_version.py", loop.tree / "build/runs"
     before = (loop.tree / name).read_text("utf-8")
     loop.append(name, f"\nopen({str(runs)!r}, 'a').write('x')\n")
