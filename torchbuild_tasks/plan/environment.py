@@ -43,7 +43,6 @@ ASCII_LOCALES = ("C", "POSIX")
 STORE = "\\WindowsApps\\"
 _BEFORE_UV = "<3.8"  # its list begins there (`uv python list --all-versions` of 0.13.9)
 _NEWEST = 30  # minor versions of Python 3 that are tried against a row
-_TORCH = re.compile(r"[Tt]ake torch (\d+\.\d+): it fits with")  # what plan/cuda/advice.py advises
 OWN_VENV = (
     "To leave it alone, name a Python that is in no environment, and the checkout gets a venv of its own: "
     "--python PATH"
@@ -441,17 +440,3 @@ def _install_part(question: Question, minor: str, part: str) -> str:
     package = f"python {'headers' if part == 'dev' else part}-{minor}"
     line = install_line(question.facts, question.catalog, package)
     return line or f"Install what this distribution calls python{minor}-{part}."
-
-
-def keep_python(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Let the Python stay where a torch that is advised takes it: a newer one would be in its way."""
-    python = first_python(question)
-    named = next((found[1] for each in findings if (found := _TORCH.search(each.fix))), "")
-    row = next((row for row in question.catalog.torch if row.version == named), None)
-    if python is None or row is None or not admits(row.python, python.version):
-        return findings
-    keep = f"Take torch {named}, which builds for it and settles more of this; or, with this torch: "
-    return tuple(
-        replace(each, fix=keep + each.fix) if (each.id, each.status) == ("python", "error") else each
-        for each in findings
-    )

@@ -33,7 +33,7 @@ from torchbuild_tasks.plan.compiler import check_compilers
 from torchbuild_tasks.plan.decisions import Decisions, decide_build
 from torchbuild_tasks.plan.dependent import check_switches
 from torchbuild_tasks.plan.env_files import check_env_files, plan_env_files
-from torchbuild_tasks.plan.environment import check_python, keep_python
+from torchbuild_tasks.plan.environment import check_python
 from torchbuild_tasks.plan.expectations import expectations, promised_version
 from torchbuild_tasks.plan.fit import check_machine_and_tree, check_windows
 from torchbuild_tasks.plan.freshness import check_running, compare, fingerprint
@@ -174,7 +174,7 @@ def _fill_in_advice(question: Question, *findings: Finding) -> tuple[Finding, ..
         return findings
     from torchbuild_tasks.plan.cuda.advice import advise  # a CPU build does without
 
-    return keep_python(question, advise(question, findings))
+    return advise(question, findings)
 
 
 def _cuda_findings(decisions: Decisions) -> tuple[Finding, ...]:

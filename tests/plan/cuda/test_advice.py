@@ -18,8 +18,15 @@ from tests.support.windows import toolset, windows, windows_facts
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.catalog.rows import TorchRow
 from torchbuild_tasks.model import BuildPlan, Cuda, Facts, Finding, Host, Toolkit
-from torchbuild_tasks.plan.cuda.advice import _TOLD, ARCHIVE, _torch_that_fits, candidates_for, choose_best
-from torchbuild_tasks.plan.environment import keep_python
+from torchbuild_tasks.plan.cuda.advice import (
+    _TOLD,
+    ARCHIVE,
+    _torch_that_fits,
+    advise,
+    candidates_for,
+    choose_best,
+)
+from torchbuild_tasks.plan.cuda.values import OTHER_TORCH
 from torchbuild_tasks.values import replace
 
 ROWS = load_catalog()
@@ -158,7 +165,8 @@ def test_the_nearest_torch_is_the_one_that_changes_least(
 ) -> None:
     compilers = (tool("g++", "11.4.0"), tool("gcc", "11.4.0"))
     question = ask(machine(torch, here, capability=capability, compilers=compilers), cuda=True)
-    assert _torch_that_fits(question, tuple(candidates_for(question))).startswith(advice)
+    other = _torch_that_fits(question, tuple(candidates_for(question)))
+    assert other and other.words.startswith(advice)
 
 
 @pytest.mark.slow
@@ -172,7 +180,8 @@ def test_no_nearer_torch_fits_with_the_toolkit_that_is_here(torch: str, here: st
     """And none at all where another toolkit is named."""
     facts = machine(torch, here, capability=capability)
     question = ask(facts, cuda=True)
-    words = _torch_that_fits(question, tuple(candidates_for(question)))
+    other = _torch_that_fits(question, tuple(candidates_for(question)))
+    words = other.words if other else ""
     known = list(ROWS.torch)
     away = {row.version: abs(known.index(row) - known.index(question.row)) for row in known}
     stays = words.endswith(f"it fits with CUDA {here}")
@@ -499,10 +508,13 @@ def test_two_findings_name_the_one_change_that_settles_both() -> None:
 
 
 def test_a_python_that_the_advised_torch_takes_may_stay() -> None:
-    facts = replace(cuda_facts(tree=tree(version="2.9.1")), pythons=(python(version="3.8.10"),))
+    """Where another torch is advised anyway, it may be one that the Python of here builds."""
     wrong = Finding.error("python", "CPython 3.8.10 does not fit", "--python 3.14")
-    for torch, stays in (("2.1", True), ("2.8", False)):
-        torch_too = Finding.error("cuda-toolkit", "", f"Take torch {torch}: it fits with CUDA 11.8")
-        (told, _) = keep_python(ask(facts, cuda=True), (wrong, torch_too))
-        assert told.fix.startswith(f"Take torch {torch}, which builds for it") is stays
+    asks = Finding.error("cuda-toolkit", "", OTHER_TORCH)
+    for version, stays in (("3.8.10", True), ("3.7.1", False)):
+        facts = cuda_facts(of_row("11.8"), tree=tree(version="2.9.1"), gpus=(gpu("8.6"),))
+        question = ask(replace(facts, pythons=(python(version=version),)), cuda=True)
+        told, torch_too = advise(question, (wrong, asks))
+        assert torch_too.fix.startswith("Take torch")
+        assert told.fix.startswith("Take torch") is stays
         assert told.fix.endswith("--python 3.14")

@@ -41,7 +41,14 @@ from torchbuild_tasks.plan.cuda.toolkit import (
     torch_rows,
     why_unusable,
 )
-from torchbuild_tasks.plan.cuda.values import ADVISED, OR_ADVISED, OTHER_TORCH, ChosenToolkit, Device
+from torchbuild_tasks.plan.cuda.values import (
+    ADVISED,
+    OR_ADVISED,
+    OTHER_TORCH,
+    ChosenToolkit,
+    Device,
+    OtherTorch,
+)
 from torchbuild_tasks.plan.environment import first_python, fits
 from torchbuild_tasks.plan.jetson import COMPAT, board, check_jetson, later_jetpack
 from torchbuild_tasks.plan.packages import how_to_install_gcc
@@ -107,7 +114,7 @@ class _Ways(msgspec.Struct, frozen=True, kw_only=True):
     refused: bool = False
     torch: bool = False
     more: Callable[[], tuple[Candidate, ...]]
-    other: Callable[[], str]
+    other: Callable[[], OtherTorch | None]
 
 
 def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -132,7 +139,8 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
     )
     ways = replace(ways, lead=_choose_lead(question, findings, ways))
     filled = tuple(_fill_in(question, finding, ways) for finding in findings)
-    return tuple(_with_toolkit(question, each, ways) for each in filled) if ways.refused else filled
+    told = tuple(_with_toolkit(question, each, ways) for each in filled) if ways.refused else filled
+    return tuple(_keep_python(each, told, ways) for each in told)
 
 
 def _choose_lead(question: Question, findings: tuple[Finding, ...], ways: _Ways) -> Candidate | None:
@@ -164,11 +172,10 @@ def _with_installable(question: Question) -> Question:
     """
     facts, named = question.facts, ("CXX", "CC", "CUDAHOSTCXX")
     kept = (text for text in question.request.set if split_assignment(text)[0] not in named)
-    return Question(
-        replace(question.request, set=(*kept, *(f"{name}=" for name in named))),
-        replace(facts, compilers=(*facts.compilers, *list_installable(question))),
-        question.catalog,
-        question.settings,
+    return replace(
+        question,
+        request=replace(question.request, set=(*kept, *(f"{name}=" for name in named))),
+        facts=replace(facts, compilers=(*facts.compilers, *list_installable(question))),
     )
 
 
@@ -271,9 +278,7 @@ def _in_archive(question: Question, version: str, gpus: tuple[Device, ...]) -> C
     nvcc = question.separator.join((path, "bin", "nvcc"))
     toolkit = Toolkit(path=path, found_via="archive", version=version, nvcc=nvcc, headers=True)
     cuda = replace(question.cuda, toolkits=(*question.cuda.toolkits, toolkit))
-    as_if = Question(
-        question.request, replace(question.facts, cuda=cuda), question.catalog, question.settings
-    )
+    as_if = replace(question, facts=replace(question.facts, cuda=cuda))
     found, gcc = _try(as_if, path, gpus)
     return Candidate(word="", version=Version(version), place=2, findings=found, gcc=gcc)
 
@@ -291,9 +296,7 @@ def _try(question: Question, word: str, gpus: tuple[Device, ...]) -> tuple[tuple
     request = question.request
     named = (*ROOTS, FOLDER, *NVCC_NAMES)
     kept = tuple(text for text in request.set if split_assignment(text)[0] not in named)
-    asked = Question(
-        replace(request, cuda_toolkit=word, set=kept), question.facts, question.catalog, question.settings
-    )
+    asked = replace(question, request=replace(request, cuda_toolkit=word, set=kept))
     chosen = choose_toolkit(asked)
     limits = host_limits(asked, chosen)
     toolset = choose_toolset(asked, limits)
@@ -334,8 +337,9 @@ def _ends(candidate: Candidate, finding: Finding) -> bool:
 def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
     """Fill in a toolkit, and another torch."""
     if OTHER_TORCH in finding.fix:
-        other = ways.other() or "a newer torch, and what builds it (torchbuild versions)"
-        finding = replace(finding, fix=finding.fix.replace(OTHER_TORCH, f"Take {other}"))
+        torch = ways.other()
+        words = torch.words if torch else "a newer torch, and what builds it (torchbuild versions)"
+        finding = replace(finding, fix=finding.fix.replace(OTHER_TORCH, f"Take {words}"))
     if not _wants_toolkit(finding):
         return finding
     best = _best_for(question, finding, ways)
@@ -347,11 +351,11 @@ def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
     sentence = _sentence(question, best) if best else _nothing(question, finding, ways)
     only = ADVISED in finding.fix
     untried = best and (_is_untried(best, ways) or (only and ways.torch and finding.id in _TOLD))
-    other = ways.other() if finding.status == "warn" and untried else ""
-    if other and (only or ARCHIVE not in other):
-        sentence = f"Take {other}"  # the next plan would say so of that toolkit, or still of this torch
+    other = ways.other() if finding.status == "warn" and untried else None
+    if other and (only or ARCHIVE not in other.words):
+        sentence = f"Take {other.words}"  # the next plan would say so of that toolkit, or still of this torch
     elif best and only and ways.torch and finding.id in _TOLD and (way := ways.other()):
-        sentence = f"Take {way}; or, with this torch, {sentence[0].lower()}{sentence[1:]}"
+        sentence = f"Take {way.words}; or, with this torch, {sentence[0].lower()}{sentence[1:]}"
     short = (
         f"; or {sentence[0].lower()}{sentence[1:]}" if best and not _costs_more(best, finding, ways) else ""
     )
@@ -449,8 +453,7 @@ def _nothing(question: Question, finding: Finding, ways: _Ways) -> str:
     if not ways.candidates:
         return f"No CUDA toolkit is known for {question.facts.host.os} {question.facts.host.arch}"
     candidates = [each for each in ways.candidates if each.version != planned]
-    other = ways.other()
-    way = f". Or take {other}" if other else ""
+    way = f". Or take {other.words}" if (other := ways.other()) else ""
     if not candidates:
         return f"No CUDA toolkit puts this right here{way}"
     near = min(
@@ -472,8 +475,19 @@ def _nothing(question: Question, finding: Finding, ways: _Ways) -> str:
     return f"No CUDA toolkit puts this right here. The nearest is {near.version}{why}{way}"
 
 
-def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> str:
-    """Name the nearest torch series that is built here and with which the finding is gone; "" without one.
+def _keep_python(finding: Finding, findings: tuple[Finding, ...], ways: _Ways) -> Finding:
+    """Let the Python stay where a torch that is advised takes it: a newer one would be in its way."""
+    if (finding.id, finding.status) != ("python", "error"):
+        return finding
+    torch = ways.other()
+    if torch and torch.keeps_python and any(torch.words in each.fix for each in findings):
+        keep = f"Take torch {torch.version}, which builds for it and settles more of this"
+        return replace(finding, fix=f"{keep}; or, with this torch: {finding.fix}")
+    return finding
+
+
+def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> OtherTorch | None:
+    """Return the nearest torch series that is built here and with which the finding is gone.
 
     Nearest is what changes least of what is here: the Python stays where it can, then the planned toolkit,
     then the series is the nearest. Of its toolkits one that is here comes before one that can be put
@@ -503,8 +517,9 @@ def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> s
         )
         for as_if, name in chain(names, others):
             python = "" if built is able else f" and Python {as_if.row.python} (--python)"
-            return f"torch {as_if.row.version}: it fits with {name}{python}"
-    return ""
+            words = f"torch {as_if.row.version}: it fits with {name}{python}"
+            return OtherTorch(version=as_if.row.version, keeps_python=built is able, words=words)
+    return None
 
 
 def _nearest_toolkits(question: Question, candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -534,15 +549,9 @@ def _nearest_series(question: Question) -> list[Question]:
     known = question.catalog.torch
     here = known.index(question.row)
     nearest = sorted(range(len(known)), key=lambda each: (abs(each - here), -each))[1:]
-    return [
-        Question(
-            question.request,
-            replace(question.facts, tree=replace(question.facts.tree, version=known[each].latest)),
-            question.catalog,
-            question.settings,
-        )
-        for each in nearest
-    ]
+    facts, tree = question.facts, question.facts.tree
+    trees = (replace(tree, version=known[each].latest) for each in nearest)
+    return [replace(question, facts=replace(facts, tree=each)) for each in trees]
 
 
 def _compiles(question: Question, as_if: Question) -> bool:
@@ -569,7 +578,7 @@ def _of_jetpack(question: Question) -> str:
     verb = "are" if len(versions) > 1 else "is"
     text = f"A board runs the CUDA of its JetPack, and {' and '.join(versions)} {verb} here: "
     other = _torch_that_fits(question, ())
-    text += f"take {other}" if other else "take a torch that is made for it (torchbuild versions)"
+    text += f"take {other.words}" if other else "take a torch that is made for it (torchbuild versions)"
     later = later_jetpack(question)
     return text + (f", or a later JetPack ({later.name} has CUDA {later.cuda})" if later else "")
 

@@ -154,3 +154,11 @@ class ChosenCuda(msgspec.Struct, frozen=True, kw_only=True):
     variables: tuple[Choice, ...] = ()
     open_variables: tuple[Choice, ...] = ()
     path: tuple[EnvOp, ...] = ()
+
+
+class OtherTorch(msgspec.Struct, frozen=True, kw_only=True):
+    """Another torch that fits: its series, whether the Python that is here builds it, and the advice."""
+
+    version: str
+    keeps_python: bool
+    words: str
