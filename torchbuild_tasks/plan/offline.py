@@ -102,6 +102,5 @@ def _of_sources(question: Question, brought: Brought, companions: tuple[Companio
             get = _clone(question, each)
         flag = "--with-extension" if each.extension else "--with"
         fix = f"Where there is a network: {get}; bring it, and name its folder: {flag} {each.name}=PATH"
-        yield Finding.error(
-            each.name, text, fix
-        )  # as what else is said of it: also where no torch is compiled
+        # By its name, as what else is said of it: also where no torch is compiled.
+        yield Finding.error(each.name, text, fix)

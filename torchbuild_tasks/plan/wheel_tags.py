@@ -37,7 +37,8 @@ def _takes_python(tag: Tag, version: str | None, abi: str | None) -> bool:
     if found is None or not version:
         return found is not None
     python, own = python_tags(version, abi)
-    minor, named = int(version.split(".")[1]), int(found[2] or 0)
+    minor = int(version.split(".")[1])
+    named = int(found[2] or 0)
     if tag.interpreter == python and tag.abi in (own, "none"):
         return True
     stable = found[1] == "cp" and tag.abi == "abi3" and not own.endswith("t")

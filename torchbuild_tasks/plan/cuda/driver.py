@@ -27,8 +27,6 @@ MISMATCH = "version mismatch"
 UPDATE = "Install driver {version} or later"
 IN_WINDOWS = " in Windows, not in WSL"
 _DRIVERS_OWN = ("nvml", "nvidia-smi")  # the probes that ask the driver
-# How they end without an error of the driver's.
-_NO_ERROR = re.compile(r"no (?!answer)|\d+ GPUs?\b|.* (?:was not found|is not installed)$")
 # What an error of NVML or nvidia-smi means on Linux (nvml.h, nvmlErrorString; "Unknown Error": NVIDIA's
 # Container Toolkit, Troubleshooting, Containers losing access to GPUs).
 _WAYS = {
@@ -46,10 +44,7 @@ def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, .
     """Check the driver for programs of `cuda` (major and minor; None where not known)."""
     facts, gpus = question.cuda, wanted_devices(question, cuda, gpus)
     driver = facts.driver or Driver()
-    answers = (facts.probes.get(name, "") for name in _DRIVERS_OWN)
-    said = next((text for text in answers if text and not _NO_ERROR.match(text)), "")
-    driver = replace(driver, problem=driver.problem or said or None)
-    if facts.driver is None and facts.tegra is None and not said:
+    if facts.driver is None and facts.tegra is None:
         return (_no_driver(question, cuda, gpus),)
     if mismatch := _mismatch(question, driver):
         return mismatch
