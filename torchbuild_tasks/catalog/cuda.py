@@ -77,13 +77,15 @@ class CudaLibcRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class CudnnRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The CUDA toolkits that NVIDIA made these versions of cuDNN for (both PEP 440).
 
-    `oldest` is the oldest compute capability that they hold code for ("" where not known).
+    `oldest` and `newest` are the compute capabilities that they hold code for ("" where not known or, from
+    9.0 on, where newer GPUs run it as well).
     """
 
     cudnn: str
     cuda: str
     source: str
     oldest: str = ""
+    newest: str = ""
 
 
 class DriverBranchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

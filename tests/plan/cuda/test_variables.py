@@ -299,5 +299,16 @@ def test_ranges_of_cudnn_that_touch_are_one() -> None:
 def test_where_no_cudnn_has_code_for_the_gpu_none_is_advised() -> None:
     facts = cuda_facts(toolkit("13.0", cudnn="9.17.1"), gpus=(gpu("7.0"),), tree=tree(version="2.11.0"))
     finding = found(plan(facts).findings, "cudnn")
-    assert "no cuDNN for CUDA 13.0 holds any for it" in finding.text
+    assert "and CUDA 13.0 holds any for it" in finding.text
     assert "CUDNN_ROOT" not in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("cudnn", "newer", "known"),
+    [("8.9.7", "12.0", "9.0"), ("8.9.7", "10.0", "9.0"), ("9.1.0", "12.0", ""), ("8.9.7", "8.9", "")],
+)
+def test_a_cudnn_before_9_has_no_code_for_a_newer_generation(cudnn: str, newer: str, known: str) -> None:
+    facts = cuda_facts(toolkit("12.8", cudnn=cudnn), gpus=(gpu(newer),), tree=tree(version="2.3.1"))
+    told = [each for each in plan(facts).findings if each.id == "cudnn" and "holds no code" in each.text]
+    assert [f"up to {known}" in each.text for each in told] == [True] * bool(known)
+    assert not any("CUDNN_ROOT" in each.fix for each in told)  # for this torch there is no newer one

@@ -6,7 +6,6 @@ import functools
 import re
 from collections.abc import Iterator
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from torchbuild_tasks.catalog.cuda import CudaTorchRow
@@ -27,6 +26,7 @@ from torchbuild_tasks.plan.cuda.archs import (
     missing_devices,
     wanted_devices,
 )
+from torchbuild_tasks.plan.cuda.cudnn import check_cudnn
 from torchbuild_tasks.plan.cuda.devices import visible_devices
 from torchbuild_tasks.plan.cuda.managed import managed_series
 from torchbuild_tasks.plan.cuda.toolkit import (
@@ -50,13 +50,6 @@ from torchbuild_tasks.plan.cuda.values import (
     ChosenArchs,
     ChosenToolkit,
     Device,
-)
-from torchbuild_tasks.plan.cuda.variables import (
-    cudnn_misfit,
-    cudnn_row,
-    cudnn_version,
-    has_library,
-    is_named,
 )
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
@@ -280,7 +273,7 @@ def check_toolkit(
     return (
         *findings,
         *_check_libc(question, chosen),
-        *_check_cudnn(question, chosen, gpus),
+        *check_cudnn(question, chosen, gpus),
         *check_named_libraries(question),
     )
 
@@ -466,96 +459,6 @@ def _check_libc(question: Question, chosen: ChosenToolkit) -> tuple[Finding, ...
         fix = f"{ADVISED} Or correct the declarations in its crt/math_functions.h: noexcept behind each."
         return (Finding.error(LIBC_ID, text, fix),)
     return ()
-
-
-def _check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
-    """Check cuDNN's version against torch, toolkit and GPUs, and warn where there is no cuDNN.
-
-    One that does not fit is left out; where it is asked for, the build would end with it.
-    """
-    spec = next((row.cudnn for row in torch_rows(question) if row.cudnn), "")
-    asked = decide(question, "USE_CUDNN")
-    if question.facts.tree.sample or (asked and is_off(asked.value)):
-        return ()
-    if not has_library(question, chosen, "cudnn"):
-        return (_no_cudnn(question, spec),)
-    version = cudnn_version(question, chosen)
-    row = cudnn_row(question, version)
-    text = cudnn_misfit(question, chosen)
-    status: Status = "warn"
-    seen = wanted_devices(question, chosen.version, visible_devices(question, gpus))
-    old = [each for each in seen if row and _is_below(each, row.oldest)]
-    if text and (asked or is_named(question, "cudnn")):
-        status = "error"
-    elif text:
-        text += ". Torch is built without it, and its convolutions are slow"
-    elif old and row:
-        text = (
-            f"cuDNN {version} holds no code for {old[0].name} ({old[0].capability}), only from {row.oldest} "
-        )
-        text += "on: convolutions would fail there"
-    if not text:
-        return ()
-    rows = [
-        each
-        for each in question.catalog.cudnn
-        if chosen.version and admits(each.cuda, chosen.version) and _overlap(each.cudnn, spec)
-    ]
-    able = [each.cudnn for each in rows if not (old and _is_below(old[0], each.oldest))]
-    fix = "Do without it: --set USE_CUDNN=0"
-    if able or not rows:
-        here = _join(able) or spec
-        wanted = f"{spec} (for this torch), {here}" if spec and here != spec else here or "any"
-        fix = f"Name the folder of a cuDNN {wanted} (for {chosen.name} and the GPUs here): "
-        fix += "--set CUDNN_ROOT=FOLDER; or do without it: --set USE_CUDNN=0"
-    elif old:
-        text += f"; no cuDNN for {chosen.name} holds any for it"
-    return (Finding(id="cudnn", status=status, text=text, fix=fix + OR_ADVISED),)
-
-
-def _join(specs: list[str]) -> str:
-    """Return ranges as one text; where one ends as the next begins (>=8.8,<9 and >=9), they are one."""
-    joined: list[str] = []
-    for spec in specs:
-        before, _, end = joined[-1].rpartition(",<") if joined else ("", "", "")
-        start, _, rest = spec.partition(",")
-        if before and start == f">={end}":
-            joined[-1] = f"{before},{rest}".rstrip(",")
-        else:
-            joined.append(spec)
-    return " or ".join(joined)
-
-
-def _overlap(one: str, other: str) -> bool:
-    """Say whether some version is in two ranges: then the beginning of one is in the other."""
-    begins = [
-        next((each.version for each in SpecifierSet(spec) if each.operator == ">="), "0")
-        for spec in (one, other)
-    ]
-    return bool(admits(one, begins[1]) or admits(other, begins[0]))
-
-
-def _is_below(device: Device, oldest: str) -> bool:
-    return bool(device.capability and oldest) and capability(str(device.capability)) < capability(oldest)
-
-
-def _no_cudnn(question: Question, wanted: str) -> Finding:
-    looked = "the toolkit, the folders that variables name, those of the system, conda and NVIDIA's wheels"
-    text = (
-        f"no cuDNN was found (looked in {looked}): torch is built without it, and its convolutions are slow"
-    )
-    half = next((each for each in question.cuda.libraries if each.name == "cudnn"), None)
-    if half:
-        part = "headers" if half.include else "library"
-        text = f"cuDNN in {half.include or half.library} has its {part} alone, and CMake wants both: "
-        text += "torch is built without it, and its convolutions are slow"
-    elif decide(question, "USE_CUDNN"):
-        text = f"USE_CUDNN is on, and no cuDNN was found (looked in {looked}): CMake turns it off with a "
-        text += "warning, torch is built without it, and its convolutions are slow"
-    version = f" {wanted}" if wanted else ""
-    fix = f"Name the folder of a cuDNN{version}: --set CUDNN_ROOT=FOLDER; or do without it: --set USE_CUDNN=0"
-    fix += OR_ADVISED
-    return Finding.warn("cudnn", text, fix)
 
 
 def check_named_libraries(question: Question) -> tuple[Finding, ...]:
