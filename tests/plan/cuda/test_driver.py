@@ -13,7 +13,7 @@ from tests.support.for_each import each_case
 from tests.support.machines import ask, found, linux_facts, modern_tree, plan_of, tool, tree
 from tests.support.windows import windows_facts
 from torchbuild_tasks.model import Cuda, Driver, Finding, GpuSeen, Tegra
-from torchbuild_tasks.plan.cuda.devices import devices
+from torchbuild_tasks.plan.cuda.devices import devices, visible_devices
 from torchbuild_tasks.plan.cuda.driver import check_driver
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
@@ -273,3 +273,43 @@ def test_a_jetson_has_numbers_of_its_own() -> None:
 def test_without_a_toolkit_the_driver_is_only_named() -> None:
     finding = only(of("550.54.14", cuda="12.4"), None)
     assert (finding.status, finding.text) == ("ok", "driver 550.54.14, which runs CUDA up to 12.4")
+
+
+# ---------------- an old card beside one that the driver serves
+
+
+def two_cards(first: str, second: str, version: str, **request: Any) -> tuple[str, list[Finding]]:
+    """Return the architectures, and what is said of the driver."""
+    cards = (gpu(first), gpu(second, probe="pci", bus="0000:02:00.0", uuid=None))
+    plan = plan_of(cuda_facts(toolkit("11.8"), gpus=cards, driver=driver(version)), cuda=True, **request)
+    archs = next(each.value for each in plan.choices if each.name == "TORCH_CUDA_ARCH_LIST")
+    return archs, [each for each in plan.findings if each.id == "driver" and "leaves out" in each.text]
+
+
+def test_nothing_is_compiled_for_a_card_that_the_driver_leaves_out() -> None:
+    archs, (said,) = two_cards("8.9", "3.5", "560.35.03")
+    assert (archs, said.status) == ("8.9", "ok")
+    assert two_cards("8.9", "3.5", "470.256.02") == ("3.5;8.9", [])  # which serves both: nothing is left out
+
+
+@pytest.mark.parametrize(
+    ("newer", "fix"),
+    [
+        ("8.9", "No driver serves it and GPU of 8.9: leave 3.5 out of --arch."),
+        ("8.6", "Install a driver of the branch 470."),
+    ],
+)
+def test_one_that_is_asked_for_is_not_run_here(newer: str, fix: str) -> None:
+    _, (said,) = two_cards(newer, "3.5", "560.35.03", arch=f"3.5;{newer}")
+    assert (said.status, said.fix) == ("warn", fix)
+
+
+def test_cards_that_are_hidden_are_counted_as_the_driver_counts_them() -> None:
+    cards = (
+        gpu("3.5", probe="pci", bus="0000:00:00.0", uuid=None),
+        gpu("8.6"),
+        gpu("8.9", bus="0000:03:00.0", uuid="GPU-3"),
+    )
+    facts = cuda_facts(toolkit("11.8"), gpus=cards, driver=driver("560.35.03"), visible="0")
+    question = ask(facts, cuda=True)
+    assert [each.capability for each in visible_devices(question, devices(question))] == ["8.6"]

@@ -11,10 +11,12 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from packaging.version import Version
+
 from torchbuild_tasks.catalog import Catalog
-from torchbuild_tasks.catalog.cuda import GpuRow
-from torchbuild_tasks.catalog.match import admits
-from torchbuild_tasks.model import Cuda, Finding, GpuSeen
+from torchbuild_tasks.catalog.cuda import DriverBranchRow, GpuRow
+from torchbuild_tasks.catalog.match import admits, parse_version
+from torchbuild_tasks.model import Cuda, Driver, Finding, GpuSeen
 from torchbuild_tasks.model.cuda import pci_address
 from torchbuild_tasks.plan.cuda.values import Device
 from torchbuild_tasks.plan.jetson import board
@@ -52,9 +54,36 @@ def devices(question: Question) -> tuple[Device, ...]:
 
 
 def visible_devices(question: Question, found: tuple[Device, ...]) -> tuple[Device, ...]:
-    """Return those that CUDA_VISIBLE_DEVICES leaves to a program, in its order."""
+    """Return those that a program sees: served by the driver, left by CUDA_VISIBLE_DEVICES, in its order."""
+    served = served_devices(question, found)
     visible = question.cuda.visible
-    return found if visible is None else tuple(found[place] for place in _visible(found, visible))
+    return served if visible is None else tuple(served[place] for place in _visible(served, visible))
+
+
+def served_devices(question: Question, found: tuple[Device, ...]) -> tuple[Device, ...]:
+    """Return those that the driver serves, such as a new card beside an old one; all if it serves none."""
+    driver = parse_version(driver_version(question))
+    last = (branch_of(question, device) for device in found)
+    served = tuple(
+        device
+        for device, row in zip(found, last, strict=True)
+        if not (driver and row and driver >= Version(row.without))
+    )
+    return served or found
+
+
+def driver_version(question: Question) -> str | None:
+    """Return the version of the driver, by its own answer, else of its kernel module or library."""
+    driver = question.cuda.driver or Driver()
+    versions = (driver.version, driver.module, driver.library)
+    return next((text for text in versions if text and parse_version(text)), None)
+
+
+def branch_of(question: Question, device: Device) -> DriverBranchRow | None:
+    """Return the row of the first driver branch that leaves out a GPU."""
+    code = Version(device.capability) if device.capability else None
+    rows = sorted(question.catalog.driver_branch, key=lambda row: Version(row.last))
+    return next((row for row in rows if code and code < Version(row.below)), None)
 
 
 def check_devices(
@@ -67,7 +96,7 @@ def check_devices(
     if not found:
         return (_none(question.cuda, named=named),)
     checked = (_check_one(device, _not_in_wheels(question, device), named=named) for device in found)
-    return (*checked, *_check_hidden(question.cuda, found))
+    return (*checked, *_check_hidden(question.cuda, served_devices(question, found)))
 
 
 def _with_board(

@@ -12,11 +12,16 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
-from torchbuild_tasks.catalog.cuda import CudaRow, DriverBranchRow
+from torchbuild_tasks.catalog.cuda import CudaRow
 from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.model import Driver, Finding
-from torchbuild_tasks.plan.cuda.archs import capability, wanted_devices
-from torchbuild_tasks.plan.cuda.devices import visible_devices
+from torchbuild_tasks.plan.cuda.archs import are_named, capability, wanted_devices
+from torchbuild_tasks.plan.cuda.devices import (
+    branch_of,
+    driver_version,
+    served_devices,
+    visible_devices,
+)
 from torchbuild_tasks.plan.cuda.toolkit import cuda_row
 from torchbuild_tasks.plan.cuda.values import ADVISED, OR_ADVISED, Device
 from torchbuild_tasks.plan.question import Question
@@ -51,8 +56,7 @@ def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, .
     reported = (_driver_problem(question, driver.problem),) if driver.problem else ()
     if facts.tegra is not None:
         return reported or (_of_jetson(question, driver),)
-    versions = (driver.version, driver.module, driver.library)
-    version = next((text for text in versions if text and parse_version(text)), None)
+    version = driver_version(question)
     if version is None:
         return reported or (_no_driver(question, cuda, gpus),)
     unknown = (*_check_unknown(question, gpus, version, cuda),)
@@ -70,37 +74,48 @@ def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, .
 def _check_unknown(
     question: Question, gpus: tuple[Device, ...], version: str, cuda: Version | None
 ) -> Iterator[Finding]:
-    """Report GPUs that are newer than the driver, with the driver that runs `cuda`, too.
-
-    The first driver for a capability is taken to be that of the first CUDA which compiles for it.
-    """
+    """Report GPUs that are newer than the driver, with the driver that runs `cuda`, too."""
     for device in gpus:
-        if not device.capability:
-            continue
-        wanted = str(capability(device.capability).plain)
-        row = next((row for row in question.catalog.cuda if wanted in row.archs), None)
-        needed = _own(question, Version(row.version)) if row else ""
-        if any(seen.probe in _DRIVERS_OWN for seen in device.answers):
-            needed = needed.partition(".")[0]  # some releases of that branch came before that CUDA
+        needed = _first_driver(question, device)
         if needed and not _is_from(version, needed):
             text = (
-                f"driver {version} is older than {device.name} ({wanted}) and does not know it: "
+                f"driver {version} is older than {device.name} ({device.capability}) and does not know it: "
                 "torch can be built, but would not find it here"
             )
             least = max(filter(None, (needed, _oldest(question, cuda))), key=Version)
             yield Finding.warn(ID, text, f"{_update(question, least)}.")
 
 
+def _first_driver(question: Question, device: Device) -> str:
+    """Return the first driver that knows a GPU, that of the first CUDA that compiles for it ("" for none)."""
+    wanted = str(capability(device.capability).plain) if device.capability else ""
+    row = next((row for row in question.catalog.cuda if wanted in row.archs), None)
+    needed = _own(question, Version(row.version)) if row else ""
+    if any(seen.probe in _DRIVERS_OWN for seen in device.answers):
+        return needed.partition(".")[0]  # some releases of that branch came before that CUDA
+    return needed
+
+
 def _check_left_out(question: Question, gpus: tuple[Device, ...], version: str) -> Iterator[Finding]:
-    """Report GPUs that a driver of this branch does not serve any more."""
+    """Report GPUs that a driver of this branch does not serve any more.
+
+    Beside one that it serves nothing is compiled for them unless that is asked for.
+    """
+    served = served_devices(question, gpus)
     for device in gpus:
-        row = _branch_of(question, device)
-        if row and _is_from(version, row.without):
-            text = (
-                f"driver {version} leaves out {device.name} ({device.capability}), whose last branch is "
-                f"{row.last}: torch can be built, but would not find that GPU here"
-            )
-            yield Finding.warn(ID, text, f"Install a driver of the branch {row.last}.")
+        row = branch_of(question, device)
+        if row is None or not _is_from(version, row.without):
+            continue
+        text = f"driver {version} leaves out {device.name} ({device.capability}), "
+        text += f"whose last branch is {row.last}"
+        if device not in served and not are_named(question):
+            yield Finding.ok(ID, f"{text}: nothing is compiled for it")
+            continue
+        text += ": torch can be built, but would not find that GPU here"
+        fix = f"Install a driver of the branch {row.last}."
+        if newer := [each for each in served if not _is_from(row.without, _first_driver(question, each))]:
+            fix = f"No driver serves it and {newer[0].name}: leave {device.capability} out of --arch."
+        yield Finding.warn(ID, text, fix)
 
 
 def _no_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...]) -> Finding:
@@ -260,16 +275,9 @@ def _too_old(question: Question, gpus: tuple[Device, ...], version: str, cuda: V
 def _last_branch(question: Question, gpus: tuple[Device, ...], needed: str) -> tuple[Device, str] | None:
     """Return a GPU that no driver from `needed` on serves any more, and its last branch."""
     for device in gpus:
-        if (row := _branch_of(question, device)) and _is_from(needed, row.without):
+        if (row := branch_of(question, device)) and _is_from(needed, row.without):
             return device, row.last
     return None
-
-
-def _branch_of(question: Question, device: Device) -> DriverBranchRow | None:
-    """Return the row of the first branch that leaves out a GPU."""
-    code = capability(device.capability) if device.capability else None
-    rows = sorted(question.catalog.driver_branch, key=lambda row: Version(row.last))
-    return next((row for row in rows if code and code < capability(row.below)), None)
 
 
 def _update(question: Question, version: str) -> str:
