@@ -93,7 +93,9 @@ def check_places(view: View) -> tuple[Finding, ...]:
         if slow := _file_system_problem(view, room):
             text = f"{room.path} ({room.purpose}) is on {room.kind}, {slow[0]}"
             findings.append(Finding.warn("places", text, slow[1]))
-    return tuple(findings) or (Finding.ok("places", "every folder that a build writes to can be written to"),)
+    return tuple(findings) or (
+        Finding.ok("places", "folders for caches, records and temporary files can be written to"),
+    )
 
 
 def _file_system_problem(view: View, room: Room) -> tuple[str, str] | None:
