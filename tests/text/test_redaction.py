@@ -250,6 +250,13 @@ def test_what_looks_like_a_form_stays(text: str) -> None:
     assert Redactor({}, people=False).text(text) == text
 
 
+def test_an_engine_is_told_where_a_secret_is_and_the_command_can_be_given_again() -> None:
+    command = "podman build --secret id=pip,src=/etc/pip.conf --secret id=x,type=env,env=X ."
+    assert redactor().text(command) == command
+    assert redactor().value(command.split(" ")) == command.split(" ")
+    assert redactor().text(f"SECRET=id={SECRET}") == f"SECRET={MASK}"
+
+
 OTHER_FORMS = """
 DB_PASS={S}|--db-pass {S}|--password={S}|password: {S}|"password":"{S}"|AccountKey={S}==;EndpointSuffix=x
 SharedAccessKey={S}|_authToken={S}|//registry/:_authToken={S}|https://h/x?access_token={S}

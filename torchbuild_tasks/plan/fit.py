@@ -89,7 +89,7 @@ def _check_tree(question: Question, variables: Mapping[str, str]) -> Iterator[Fi
             f"setup.py in {tree.root} is empty: it builds nothing, and says nothing",
             _put_back(question, "setup.py"),
         )
-    yield from _check_repository(question)
+    yield from check_repository(question)
     if tree.era is None:
         text = f"{tree.root} has neither a known build-backend in pyproject.toml nor a setup.py"
         yield Finding.error("era", text, "Check out a complete PyTorch source tree.")
@@ -122,7 +122,7 @@ def _check_writable(question: Question) -> Iterator[Finding]:
         yield Finding.error("writable", text, fix)
 
 
-def _check_repository(question: Question) -> Iterator[Finding]:
+def check_repository(question: Question) -> Iterator[Finding]:
     """Warn of a .git that git cannot read: torch gets no commit, and no submodule is compared."""
     tree = question.facts.tree
     if not tree.git_problem:

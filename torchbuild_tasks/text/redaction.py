@@ -29,6 +29,8 @@ _PLAIN: Final = frozenset(
     + ("enabled", "disabled", "required", "optional", "set", "unset", "basic", "(set,", "***")
 )
 _A_PATH: Final = re.compile(r"(?:~|[A-Za-z]:)?(?:[\\/][\w@.+ -]+){2,}[\\/]?")
+# What a container engine's --secret is given: the name of a secret, and the file or variable that has it.
+_NAMES_A_SECRET: Final = re.compile(r"(?:type=\w+,)?id=[\w.-]+(?:,(?:type|src|source|env)=[^\s,=]+)+")
 
 _VALUED: Final = ("value", "before", "after")  # keys besides "name" in the values of a plan
 _SCHEME: Final = r"[A-Za-z][A-Za-z0-9+.-]{1,20}"
@@ -245,6 +247,7 @@ class Redactor:
         before = ""
         for item in items:
             flag = before.startswith("-") and is_secret(before.lstrip("-")) and isinstance(item, str)
+            flag = flag and not _NAMES_A_SECRET.fullmatch(item)
             masked.append(self._count_and_mask() if flag else self.value(item))
             before = item if isinstance(item, str) else ""
         return masked
@@ -277,6 +280,7 @@ class Redactor:
             found = value.match(text, at) if is_secret(match[1].lstrip("-")) else None
             if found and not (
                 found[0].strip("\"'\\").lower() in _PLAIN
+                or _NAMES_A_SECRET.fullmatch(found[0].strip("\"'"))
                 or _stands_in_row(text[match.start() : found.end()])
                 or _is_filled_in(text, match)
             ):

@@ -66,6 +66,12 @@ def test_where_it_is_recorded_which_venvs_are_ours_must_be_written_to() -> None:
     assert (found.status, "TORCHBUILD_STATE" in found.fix) == ("error", True)
 
 
+def test_a_build_goes_on_without_a_folder_for_its_cache_or_store() -> None:
+    seen = health(rooms=(room("cache", writable=False), room("store", writable=False)))
+    found = check("places", seen=seen)  # of the store the plan has a finding, by what it downloads
+    assert (found.status, "--cache-dir" in found.fix) == ("warn", True)
+
+
 @pytest.mark.parametrize(
     ("available", "swap", "status"), [(30.0, 0.0, "ok"), (1.5, 0.0, "error"), (1.0, 8.0, "warn")]
 )

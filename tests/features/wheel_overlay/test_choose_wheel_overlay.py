@@ -11,6 +11,7 @@ from tests.support.for_each import each_case
 from tests.support.machines import ask, linux_facts, plan_of, with_tree
 from torchbuild_tasks.build.outputs import patterns
 from torchbuild_tasks.catalog import load_catalog
+from torchbuild_tasks.errors import INSTALL_GIT
 from torchbuild_tasks.features.wheel_overlay.choose import (
     COMPILED,
     built_from_changes,
@@ -503,10 +504,19 @@ def test_what_compiles_is_refused_beside_it(flags: dict[str, Any], said: str) ->
 
 
 def test_without_git_nobody_knows_what_was_changed() -> None:
-    plan = plan_of(with_tree(linux_facts(), commit=None), from_wheel="auto")
+    plan = plan_of(with_tree(linux_facts(), commit=None, git=False), from_wheel="auto")
     assert plan.verdict == "refuse"
     assert "not a git checkout" in plan.findings[-1].text
     assert re.search(r"torchbuild source get \S+ --source \S+-git", str(plan.findings[-1].fix))
+
+
+def test_a_repository_that_git_cannot_read_needs_no_other_checkout() -> None:
+    problem = "detected dubious ownership in repository at '/src'"
+    facts = with_tree(linux_facts(), commit=None, git=True, git_problem=problem)
+    found = [each for each in plan_of(facts, from_wheel="auto").findings if each.status == "error"]
+    assert [(problem in each.text, "safe.directory" in each.fix) for each in found] == [(True, True)]
+    silent = with_tree(linux_facts(), commit=None, git=True)
+    assert plan_of(silent, from_wheel="auto").findings[-1].fix == INSTALL_GIT
 
 
 def test_a_flag_of_compiles_is_told_where_nothing_is_compiled() -> None:

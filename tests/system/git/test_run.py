@@ -14,7 +14,7 @@ import pytest
 from tests.support.capabilities import needs_git
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.run import Git, unread_error
 from torchbuild_tasks.system.git.transfer import git_settings
 from torchbuild_tasks.values import replace
 
@@ -54,6 +54,26 @@ def test_no_git_is_reported(git: Git, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SourceError, match="does not start") as raised:
         git.run("status")
     assert "Install git" in raised.value.next_step
+
+
+def test_a_repository_that_git_cannot_read_is_not_a_folder_without_one(
+    git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "beside").mkdir()
+    assert unread_error(git) is None
+    assert unread_error(Git(folder=tmp_path / "beside")) is None
+    (git.folder / ".git" / "HEAD").unlink()
+    broken = unread_error(git)
+    assert broken and "cannot read the repository" in broken.what
+    assert broken.next_step == f"See what is wrong: git -C {git.folder} status"
+    other = process.Captured(rc=128, stdout=b"", stderr=b"fatal: detected dubious ownership in repository\n")
+    monkeypatch.setattr(process, "capture", lambda *_, **__: other)
+    refused = unread_error(git)
+    assert refused and refused.next_step == f"git config --global --add safe.directory {git.folder}"
+    monkeypatch.undo()
+    monkeypatch.setenv("PATH", str(tmp_path / "beside"))
+    absent = unread_error(git)
+    assert absent and "Install git" in absent.next_step
 
 
 LOGIN = "https://ada:S3cr3tV4lue99@mirror.invalid/"

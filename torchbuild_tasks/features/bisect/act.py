@@ -41,7 +41,7 @@ from torchbuild_tasks.system import files, process
 from torchbuild_tasks.system.files import translate_errors, write_atomic
 from torchbuild_tasks.system.git import cut_off, worktree
 from torchbuild_tasks.system.git.fetch import Access, is_shallow
-from torchbuild_tasks.system.git.run import Git, git_error
+from torchbuild_tasks.system.git.run import Git, git_error, unread_error
 from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.system.remove import rename_and_remove
 from torchbuild_tasks.system.shell import activate
@@ -265,11 +265,13 @@ def open_session(root: Path, config: tuple[str, ...] = ()) -> Session:
     """Return the bisect of a checkout, and create its folder.
 
     Raises:
-        SourceError: the checkout is not a git repository.
+        SourceError: the checkout is not a git repository, or git cannot read it.
     """
     git = Git(folder=root, config=config)
     if git.output("rev-parse", "--git-dir") is None:
-        raise SourceError(f"{root} is not a git repository, so there is no history to bisect.")
+        raise unread_error(git) or SourceError(
+            f"{root} is not a git repository, so there is no history to bisect."
+        )
     folder = files.state_dir(root) / FOLDER
     with translate_errors(SourceError, folder):
         folder.mkdir(exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -83,10 +84,22 @@ def clear_caches(
             raise CleanRefused("Nothing was removed.", next_step="Add --yes to empty it.")
         if problem := _empty(state, environ):
             raise CleanRefused(f"{state.folder} could not be emptied: {problem}")
-        memory.forget(Path(state.folder))
-        say(f"{state.tool}: {size_text(state.used)} removed from {state.folder}")
+        folder = Path(state.folder)
+        memory.forget(folder)
+        say(f"{state.tool}: {size_text(max(0, state.used - size_of(folder)))} removed from {folder}")
+        if locked := _locked(folder):
+            raise CleanRefused(
+                f"{locked} could not be emptied: you may not write there.",
+                next_step="Who shares this cache can empty it, or take one of your own: --cache-dir FOLDER",
+            )
         emptied.append(state)
     return tuple(emptied)
+
+
+def _locked(folder: Path) -> Path | None:
+    """Return the first folder whose files this user cannot remove; ccache ends with 0 all the same."""
+    parents = (Path(parent) for parent, _, names in os.walk(folder) if names)
+    return next((parent for parent in parents if not os.access(parent, os.W_OK)), None)
 
 
 def sleep_until_interrupted() -> None:

@@ -25,8 +25,8 @@ _CLOCK: Final = 5.0  # seconds; file systems keep times no finer than two
 _SHARED: Final = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "drvfs", "virtiofs")
 _PLAIN: Final = ("exfat", "vfat", "msdos", "fat32")  # file systems of memory cards
 _IN_MEMORY: Final = ("tmpfs", "ramfs")
-# Folders that must be writable, and how to choose another one.
-_NAMED: Final = {"store": "TORCHBUILD_CACHE", "cache": "--cache-dir", "state": "TORCHBUILD_STATE", "tmp": ""}
+# Folders that are written to, and how to choose another one; the plan speaks of the store.
+_NAMED: Final = {"cache": "--cache-dir", "state": "TORCHBUILD_STATE", "tmp": ""}
 
 
 def check_disk(view: View) -> tuple[Finding, ...]:
@@ -87,11 +87,15 @@ def check_places(view: View) -> tuple[Finding, ...]:
             text = f"{room.path} ({room.purpose}) cannot be written to"
             names = _NAMED[room.purpose] or temporary_names(view.question)
             fix = f"Make it yours, or name another: {names}."
-            findings.append(Finding.error("places", text, fix))
+            # A cache never fails a build.
+            status = Finding.warn if room.purpose == "cache" else Finding.error
+            findings.append(status("places", text, fix))
         if slow := _file_system_problem(view, room):
             text = f"{room.path} ({room.purpose}) is on {room.kind}, {slow[0]}"
             findings.append(Finding.warn("places", text, slow[1]))
-    return tuple(findings) or (Finding.ok("places", "every folder that a build writes to can be written to"),)
+    return tuple(findings) or (
+        Finding.ok("places", "folders for caches, records and temporary files can be written to"),
+    )
 
 
 def _file_system_problem(view: View, room: Room) -> tuple[str, str] | None:

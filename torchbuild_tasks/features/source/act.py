@@ -18,7 +18,7 @@ from torchbuild_tasks.system import files
 from torchbuild_tasks.system.git import cut_off, submodules
 from torchbuild_tasks.system.git.checkout import changed_files
 from torchbuild_tasks.system.git.fetch import MIRRORS, is_shallow, lost_alternates, mirrors_in
-from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.run import Git, unread_error
 from torchbuild_tasks.values import replace
 
 
@@ -54,6 +54,8 @@ def _get(task: Task, named: Path | None) -> Path:
 
 
 def _update(task: Task, root: Path) -> Path:
+    if unread := unread_error(task.git(root)):
+        raise unread
     if task.request.ref is None and not _is_top(task.git(root)):
         return fill_submodules(task, root)
     return update(task, task.request.ref, root)
@@ -112,6 +114,7 @@ def describe(task: Task, root: Path, *, details: bool = True) -> Checkout:
     version = look_at_version(os.path.realpath(root))
     lacking = task.lacking(root) if details else Lacking()
     if not _is_top(git):
+        unread = unread_error(git)
         return Checkout(
             path=str(root),
             kind="archive" if note else "folder",
@@ -119,7 +122,9 @@ def describe(task: Task, root: Path, *, details: bool = True) -> Checkout:
             url=note.url if note else "",
             modules=tuple(_empty(lacking)),
             fix=lacking.fix,
-            notes=("it is not a git checkout: get another version beside it",),
+            notes=(" ".join((unread.what, *unread.looked, unread.next_step)),)
+            if unread
+            else ("it is not a git checkout: get another version beside it",),
         )
     return Checkout(
         path=str(root),

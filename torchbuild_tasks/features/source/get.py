@@ -32,7 +32,7 @@ from torchbuild_tasks.system.git import cut_off, submodules
 from torchbuild_tasks.system.git.checkout import InTheWay, changed_files
 from torchbuild_tasks.system.git.complete import complete
 from torchbuild_tasks.system.git.fetch import MIRRORS, Access, WantedCommit, access_for, bring, mirror_of
-from torchbuild_tasks.system.git.run import Git
+from torchbuild_tasks.system.git.run import Git, unread_error
 from torchbuild_tasks.system.git.transfer import Outcome, Reason, advice, find_reason, run
 from torchbuild_tasks.system.reading import read_text
 from torchbuild_tasks.text.words import as_word, first_few, first_lines
@@ -145,6 +145,8 @@ def git_dir(git: Git) -> Path:
             "it may belong to another checkout, which would be changed.",
             next_step=f"If it belongs here: git -C {folder} config core.worktree {folder}",
         )
+    if unread := unread_error(git):
+        raise unread
     raise SourceError(
         f"{git.folder} is not a git checkout, so nothing can be fetched into it.",
         looked=(git.ask("rev-parse", "--show-toplevel").error_text,),

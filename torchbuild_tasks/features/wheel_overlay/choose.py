@@ -14,9 +14,11 @@ from packaging.version import Version
 from torchbuild_tasks.catalog.match import parse_version, series
 from torchbuild_tasks.catalog.packaging import WheelInputRow
 from torchbuild_tasks.catalog.rows import CheckRow
+from torchbuild_tasks.errors import INSTALL_GIT
 from torchbuild_tasks.features.wheel_overlay.variants import planned_cuda
 from torchbuild_tasks.model import BuildPlan, Expectation, Facts, Finding, Freshness, Host, Way, verdict
 from torchbuild_tasks.model.wheel import Member, Wheel
+from torchbuild_tasks.plan.fit import check_repository
 from torchbuild_tasks.plan.install import LIBTORCHLESS, configure_command
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.submodules import fetched_word, sibling_folder
@@ -358,7 +360,12 @@ def _check_flags(question: Question) -> Iterable[Finding]:
         text = f"--from-wheel compiles nothing, so {' and '.join(f'--set {each}' for each in request.set)} "
         text += "has no effect" if len(request.set) == 1 else "have no effect"
         yield Finding.warn("from-wheel", text, "Drop it, or leave out --from-wheel.")
-    if not tree.problem and not tree.commit:
+    if unread := next(check_repository(question), None):
+        text = f"git cannot read the repository of {tree.root}, so what was changed cannot be told: "
+        yield obstacle(f"{text}{tree.git_problem}", unread.fix)
+    elif tree.git and not tree.commit:
+        yield obstacle(f"git is not here, and tells of which commit {tree.root} is", INSTALL_GIT)
+    elif not tree.problem and not tree.commit:
         text = (
             f"{tree.root} is not a git checkout: of which commit it is, and what was changed, cannot be told"
         )

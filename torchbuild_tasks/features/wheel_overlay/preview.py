@@ -154,7 +154,7 @@ def look_at_situation(question: Question, decide: Decide, store: Path) -> Situat
     """Return the input of the choice; if git fails, only a compile is left."""
     plan = decide(question)
     planned = Planned(question=question, plan=plan)
-    previous = question.facts.tree.previous
+    tree = question.facts.tree
     refused = plan.verdict == "refuse"
     situation = Situation(
         decided=list_user_choices(question, plan),
@@ -162,10 +162,10 @@ def look_at_situation(question: Question, decide: Decide, store: Path) -> Situat
     )
     if past := longest_build(store, planned.root):
         situation = replace(situation, full_seconds=past.seconds, step_seconds=past.seconds / past.steps)
-    if not question.facts.tree.commit:
-        return replace(situation, no_wheel="it is not a git checkout")
+    if not tree.commit:
+        return replace(situation, no_wheel=tree.git_problem or "it is not a git checkout")
     with contextlib.suppress(TorchbuildError):
-        if previous is not None and "wheel" in previous.inputs:
+        if (previous := tree.previous) is not None and "wheel" in previous.inputs:
             situation = replace(situation, laid=True, **_compare_overlay(planned, previous.inputs))
             if previous.inputs.get(TARGET) == CHANGED:
                 return replace(situation, **_look_at_changed(question, decide, situation))

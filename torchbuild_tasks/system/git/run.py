@@ -15,6 +15,7 @@ import msgspec
 from torchbuild_tasks.errors import INSTALL_GIT, SourceError
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.git import guard
+from torchbuild_tasks.text.words import as_word
 
 _LOGIN: Final = re.compile(r"(?P<scheme>https?://)(?P<login>[^/@\s]*:[^/\s]*)@(?P<host>[^/@\s?#=]+)")
 # Commands that read settings and names, and start no program whatever the settings are.
@@ -113,6 +114,30 @@ def git_error(argv: Sequence[str], captured: process.Captured) -> SourceError:
         return SourceError("git did not end in time.", looked=(command,))
     output = (captured.stderr or captured.stdout).decode(errors="replace").strip().splitlines()
     return SourceError(f"git ended with exit code {captured.rc}.", looked=(command, *output[-8:]))
+
+
+def unread_error(git: Git) -> SourceError | None:
+    """Return the error of a folder whose .git is there and cannot be read; None where nothing is wrong.
+
+    Without git, or with a repository of another user, every question fails as in a folder without one.
+    """
+    if not os.path.lexists(git.folder / ".git"):
+        return None
+    words = ("rev-parse", "--show-toplevel")
+    captured = git.ask(*words)
+    if captured.rc == 0:
+        return None
+    if captured.rc == process.CANNOT_START or captured.timed_out:
+        return git_error(git.argv(words), captured)
+    lines = captured.error_text.strip().splitlines()
+    folder = as_word(git.folder)
+    return SourceError(
+        f"git cannot read the repository of {git.folder}.",
+        looked=tuple(lines[:1]),
+        next_step=f"git config --global --add safe.directory {folder}"
+        if "dubious ownership" in captured.error_text
+        else f"See what is wrong: git -C {folder} status",
+    )
 
 
 def git_environment(folder: Path | None = None, question: Sequence[str] = ()) -> dict[str, str]:

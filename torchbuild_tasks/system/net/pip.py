@@ -7,6 +7,7 @@ reads its files, variables, proxies, passwords and certificates, so nothing is s
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.util
 import io
 import json
@@ -39,6 +40,9 @@ _SHOWN: Final = 8  # lines of pip's output that an error quotes
 _REASON: Final = re.compile(
     r"""\[Errno -?\d+\] ([^'")]+)|(\d{3} \w+ Error: .+?) for url|((?:[Rr]ead|[Cc]onnect\w*) timed out)"""
 )
+_OS_ERROR: Final = re.compile(r"""\[Errno (\d+)\] ([^'":\n]+)""")
+_OF_DISK: Final = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EROFS)
+_CRASH: Final = "Traceback (most recent call last)"
 _BRIEFLY: Final = ("--retries", "1", "--timeout", "15")
 # A script that prints the settings of `pip install`, [install] over [global]: `pip download` does not read
 # [install], and `pip config list` does not tell which of two files wins (pip 25). Tried with 21.3, 23 and 26.
@@ -284,7 +288,10 @@ def download_wheel(
         output.write(f"\nERROR: {stalled}".encode())
         rc = process.TIMED_OUT
     if rc != 0:
-        raise _failure(wanted, words, output.getvalue().decode("utf-8", errors="replace"))
+        text = output.getvalue().decode("utf-8", errors="replace")
+        with translate_errors(DownloadFailed, folder):
+            _raise_of_disk(text)
+        raise _failure(wanted, words, text)
     (path,) = (folder / "wheel").glob("*.whl")
     sha256 = _check(wanted, path)
     tell(wanted.name, path.stat().st_size, path.stat().st_size)
@@ -447,6 +454,13 @@ def _bytes_in(folder: Path) -> int:
     return size
 
 
+def _raise_of_disk(output: str) -> None:
+    """Raise the error of this machine's disk that pip ended with; another index would not help."""
+    for number, reason in _OS_ERROR.findall(output):
+        if int(number) in _OF_DISK:
+            raise OSError(int(number), reason)
+
+
 def _failure(wanted: WheelWanted, words: list[str], output: str) -> DownloadFailed | HashRefused:
     lines = [redact(line.rstrip()) for line in output.splitlines() if line.strip()]
     named = f"{wanted.project} {wanted.version}{f' for {wanted.tag}' if wanted.tag else ''}"
@@ -460,6 +474,8 @@ def _failure(wanted: WheelWanted, words: list[str], output: str) -> DownloadFail
             "a file that was published there never changes.",
         )
     problems = [line for line in lines if line.lstrip().startswith(("ERROR:", "WARNING:"))]
+    if _CRASH in output:  # pip's own words are then "ERROR: Exception:"
+        problems = [*(line for line in problems if lines[-1] not in line), lines[-1]]
     return DownloadFailed(
         f"pip could not download a wheel of {named}.",
         looked=(*(problems or lines)[-_SHOWN:], f"by {command}"),
