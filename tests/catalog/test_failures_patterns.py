@@ -47,6 +47,29 @@ def test_the_plain_text_of_each_alternative(pattern: str, wanted: tuple[str, ...
 
 
 @each_case(
+    ("pattern", "wanted"),
+    [
+        ("(long|enough)", ("long", "enough")),
+        ("(?:ab|c(?:long|enough))x", ()),
+        (r"x (?P<subject>too many|much too)\b.{0,9} of", ("too many", "much too")),
+        (r"x (?:too|much) (?P<subject>many)? sections", (" sections",)),
+        ("(?:long)?", ()),
+        ("(?:long){0,2}enough+!", ("enough",)),
+        ("(?:long){2}x", ()),
+        ("(?!long)(?<!enough)x", ()),
+        ("x(?=long)y|(?<=enough)y", ("long", "enough")),
+        (r"(?m)^a|(?s)b", ()),
+        ("(?P<a>b)(?P=abcdef)", ()),
+        (r"(a\.b\(c|[a-z]long)\d", ("a.b(c", "long")),
+        ("(?i:long) enough", ()),  # and this one not for sure
+        ("long|(?:e|enough)", ()),
+    ],
+)
+def test_the_plain_text_in_groups(pattern: str, wanted: tuple[str, ...]) -> None:
+    assert LazyPattern(pattern).texts == wanted
+
+
+@each_case(
     ("pattern", "why"),
     [
         ("(", "not a regular expression"),

@@ -75,18 +75,25 @@ def made_wheel(target: Path, tmp_path_factory: pytest.TempPathFactory) -> Callab
 
 
 @pytest.fixture(scope="session", autouse=True)
-def few_pythons() -> Iterator[None]:
-    """Hide what pyenv keeps: each of some hundred runs would start every Python there, and say the same.
+def few_programs() -> Iterator[None]:
+    """Hide what some hundred runs would start, to be told the same each time.
 
-    How they are found is tested in tests/facts. Its folders stay where a tool is found in them alone.
+    That is every Python that pyenv keeps (tests/facts find them), and rustc, whose version each pip sends
+    to an index. A folder stays where a tool is found in it alone.
     """
     root, path = os.environ.get("PYENV_ROOT"), os.environ["PATH"].split(os.pathsep)
-    others = os.pathsep.join(each for each in path if not root or not Path(each).is_relative_to(root))
-    tools = ("python3", "git", "cmake", "ninja", "c++", "ccache")
+    tools = [tool for tool in ("python3", "git", "cmake", "ninja", "c++", "ccache") if shutil.which(tool)]
     with pytest.MonkeyPatch.context() as patch:
-        if root and all(shutil.which(tool, path=others) for tool in tools if shutil.which(tool)):
+        for hidden in (
+            {each for each in path if root and Path(each).is_relative_to(root)},
+            {each for each in path if shutil.which("rustc", path=each)},
+        ):
+            others = [each for each in path if each not in hidden]
+            if all(shutil.which(tool, path=os.pathsep.join(others)) for tool in tools):
+                path = others
+        if root and not any(Path(each).is_relative_to(root) for each in path):
             patch.delenv("PYENV_ROOT")
-            patch.setenv("PATH", others)
+        patch.setenv("PATH", os.pathsep.join(path))
         yield
 
 

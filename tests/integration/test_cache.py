@@ -53,7 +53,7 @@ class Bench:
         return plan_for(self.name, self.program, self.folder)
 
     def checkout(self, name: str, files: int = FILES) -> Path:
-        root = project(self.tmp_path / name, self.program, files, heavy=False)
+        root = project(self.tmp_path / name, self.program, files)
         (root / ".torchbuild").mkdir()
         return root
 

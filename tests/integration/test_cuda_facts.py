@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
 import shutil
 import subprocess
@@ -116,11 +118,22 @@ def test_nvml_answers_whatever_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_package_that_is_not_there_ends_at_once(tmp_path: Path) -> None:
+    if sys.platform == "linux":  # one that the loader takes
+        (tmp_path / "libnvidia-ml.so.1").symlink_to(str(importlib.import_module("_ctypes").__file__))
     argv = (sys.executable, "-I", "-S", "-B", str(gpus.NVML_SCRIPT), str(tmp_path))
-    output = door().run(argv, timeout=60)
+    output = door(LD_LIBRARY_PATH=str(tmp_path)).run(argv, timeout=60)
     assert output is not None
     assert output.rc != 0
     assert "No module named 'pynvml'" in output.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the package itself looks for it")
+def test_without_the_library_the_package_is_not_imported(tmp_path: Path) -> None:
+    (tmp_path / "libnvidia-ml.so.1").write_bytes(b"")  # found first, and none
+    argv = (sys.executable, "-I", "-S", "-B", str(gpus.NVML_SCRIPT), str(tmp_path))
+    output = door(LD_LIBRARY_PATH=str(tmp_path)).run(argv, timeout=60)
+    assert output is not None
+    assert json.loads(output.stdout) == {"error": "libnvidia-ml.so.1 is missing", "code": 12}
 
 
 def test_the_full_look_at_this_machine() -> None:

@@ -93,11 +93,11 @@ def keep_their_secrets(hosts: ClusterOfHosts) -> None:
 def tree_of(hosts: ClusterOfHosts, tmp_path: Path, files: int) -> tuple[Path, list[bytes]]:
     """A tree to be built away, and its objects as this machine compiles them in the same place."""
     root = tmp_path / "tree"
-    project(root, "", files)
+    project(root, "", files, heavy=True)
     assert ninja(root, environment()).returncode == 0
     here = objects(root)
     shutil.rmtree(root)
-    project(root, hosts.sccache, files)
+    project(root, hosts.sccache, files, heavy=True)
     (root / ".torchbuild").mkdir()
     return root, here
 

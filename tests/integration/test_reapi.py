@@ -30,7 +30,7 @@ class Machine:
 
     def __init__(self, root: Path, port: int, **flags: str) -> None:
         program = str(shutil.which("recc"))
-        self.root, self.address = project(root, program, FILES), f"reapi://127.0.0.1:{port}"
+        self.root, self.address = project(root, program, FILES, heavy=True), f"reapi://127.0.0.1:{port}"
         (self.root / ".torchbuild").mkdir()
         self.environ = recc_environ(self.root, program, **(flags or {"cache": self.address}))
         self.plan = plan_for("recc", program, root, remotes=(self.address,))

@@ -30,7 +30,7 @@ class Machine:
         self.home = tmp_path / name
         self.home.mkdir()
         self.folder, self.address, self.sccache = self.home / "cache", address, sccache
-        self.root = project(self.home / "checkout", sccache, files, heavy=files > FILES)
+        self.root = project(self.home / "checkout", sccache, files, wait=0.5 if files > FILES else 0.0)
         self.said: list[str] = []
 
     @property

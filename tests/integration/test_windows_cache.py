@@ -39,7 +39,7 @@ def listens(port: int) -> bool:
 
 def test_two_checkouts_share_and_no_server_is_left(sccache: str, tmp_path: Path) -> None:
     cxx, said = shutil.which("clang++") or "", list[str]()
-    one, two = (project(tmp_path / name, sccache, FILES, cxx) for name in ("one", "two"))
+    one, two = (project(tmp_path / name, sccache, FILES, cxx, heavy=True) for name in ("one", "two"))
     report, port = build(one, sccache, tmp_path / "cache", said)
     assert (report.hits, report.misses) == ({}, {"C/C++": FILES}), said
     assert not listens(port)
@@ -53,7 +53,7 @@ def test_two_checkouts_share_and_no_server_is_left(sccache: str, tmp_path: Path)
 
 
 def test_an_interrupted_build_leaves_no_server(sccache: str, tmp_path: Path) -> None:
-    root = project(tmp_path / "one", sccache, FILES)
+    root = project(tmp_path / "one", sccache, FILES, heavy=True)
     plan, environ = (
         plan_for("sccache", sccache, tmp_path / "cache"),
         environ_for("sccache", tmp_path / "cache", root),

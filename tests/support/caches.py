@@ -105,23 +105,27 @@ _SOURCE = '{headers}\n#include "own.h"\nint f{n}() {{ return OWN + {n}; }}\n'
 _HEAVY = "#include <map>\n#include <regex>"  # three times the compile of a string
 _RULE = """
 rule cxx
-  command = {launcher} {cxx} -O1 -I{root}/include -MD -MT $out -MF $out.d -o $out -c $in
+  command = {before}{launcher} {cxx} -O1 -I{root}/include -MD -MT $out -MF $out.d -o $out -c $in
   depfile = $out.d
   deps = gcc
 """
 
 
-def project(root: Path, launcher: str, files: int, cxx: str = "c++", *, heavy: bool = True) -> Path:
+def project(
+    root: Path, launcher: str, files: int, cxx: str = "c++", *, heavy: bool = False, wait: float = 0.0
+) -> Path:
     """A checkout of C++ files whose build tree names everything by absolute paths, as CMake does.
 
-    Files that are not `heavy` are for what counts hits alone, where no compile has to take a while.
+    Files that are `heavy` are for what has to happen during a compile, a `wait` of seconds before each is for
+    what has to happen during a build: nothing computes.
     """
     headers = _HEAVY if heavy else "#include <cstddef>"
     (root / "include").mkdir(parents=True)
     (root / "build").mkdir()
     (root / "include" / "own.h").write_text("#define OWN 1\n", "utf-8")
     words = {name: value.replace("\\", "/") for name, value in {"launcher": launcher, "cxx": cxx}.items()}
-    rules = [_RULE.format(root=root.as_posix(), **words)]
+    before = f"sleep {wait} && " if wait else ""
+    rules = [_RULE.format(root=root.as_posix(), before=before, **words)]
     for n in range(files):
         (root / f"f{n}.cpp").write_text(_SOURCE.format(n=n, headers=headers), "utf-8")
         source = (root / f"f{n}.cpp").as_posix().replace(":", "$:")  # a drive; Ninja ends a list with :

@@ -25,17 +25,22 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, get_args
 
 import msgspec
 
 import torchbuild_tasks
+from torchbuild_tasks.build.outputs import recordable_outputs
 from torchbuild_tasks.catalog import TABLES, load_catalog
 from torchbuild_tasks.fronts import console
+from torchbuild_tasks.model.facts import Era
 from torchbuild_tasks.text import redaction
 
 # Python, its C library and the loader look at these once.
 AT_START: Final = ("PYTHON", "LC_", "LANG", "LD_", "TZ", "MALLOC_", "OPENSSL_")
+
+# What a verb imports when it needs it, and most need.
+LATE: Final = ("filelock", "platformdirs", "platformdirs.unix", "tomllib")
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -253,13 +258,21 @@ def _run_command() -> None:
 
 
 def _import_package() -> None:
-    """Import every module that this system can use, read the rows, and compile the patterns of secrets."""
+    """Import every module that this system can use, with what they import late, and read the rows.
+
+    The patterns of secrets and of outputs are compiled as well: each build asks for them.
+    """
     for module in pkgutil.walk_packages(torchbuild_tasks.__path__, f"{torchbuild_tasks.__name__}."):
         if not module.name.endswith("_windows"):
             importlib.import_module(module.name)
+    for late in LATE:
+        importlib.import_module(late)
     for table in TABLES:
         getattr(load_catalog(), table)
     redaction.rules()
+    for era in get_args(Era):
+        outputs = recordable_outputs(load_catalog(), era)
+        assert outputs.reaches("build/") and not outputs.matches("")
 
 
 if __name__ == "__main__":

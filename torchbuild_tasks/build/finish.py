@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from torchbuild_tasks.build.installed import find_missing, read_requirements
 from torchbuild_tasks.build.prepare import install
 from torchbuild_tasks.build.work import Work, built_wheel, where_to_read
 from torchbuild_tasks.errors import BuildFailed
@@ -15,12 +16,15 @@ _ALL_CHECKS: Final = "`verify` runs all checks."
 
 
 def install_wheel(work: Work) -> Work:
-    """Install the new wheel of a build in wheel mode where it is verified, dependencies after it."""
+    """Install the new wheel of a build in wheel mode where it is verified, missing dependencies after it."""
     wheel = require_wheel(work)
-    python = work.plan.environment.python
-    for options in (("--force-reinstall", "--no-deps"), ()):
-        argv = (python, "-m", "pip", "install", "--disable-pip-version-check", *options, str(wheel))
-        install(work, Command(argv=argv, cwd=work.plan.source, because="the wheel is verified as installed"))
+    environment = work.plan.environment
+    pip = (environment.python, "-m", "pip", "install", "--disable-pip-version-check")
+    because = "the wheel is verified as installed"
+    alone = (*pip, "--force-reinstall", "--no-deps", str(wheel))
+    install(work, Command(argv=alone, cwd=work.plan.source, because=because))
+    if find_missing(environment.python, environment.version or "", read_requirements(wheel)):
+        install(work, Command(argv=(*pip, str(wheel)), cwd=work.plan.source, because=because))
     return work
 
 

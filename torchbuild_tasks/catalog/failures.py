@@ -73,7 +73,9 @@ class LazyPattern:
     def __init__(self, pattern: str) -> None:
         self.pattern: Final = pattern
         texts = () if FLAGS.search(pattern) else literals(pattern)
-        self.texts: Final = texts if all(len(text) >= SHORTEST for text in texts) else ()
+        if not all(len(text) >= SHORTEST for text in texts):
+            texts = _needed(list(_tokens(pattern)), 0)[0]
+        self.texts: Final = texts
 
     def search(self, text: str) -> re.Match[str] | regex.Match[str] | None:
         """Return the first match, if any."""
@@ -168,6 +170,48 @@ def _literals_by_alternative(pattern: str) -> list[list[str]]:
         else:
             runs.append("")
     return every
+
+
+def _needed(tokens: Sequence[tuple[str, str]], at: int) -> tuple[tuple[str, ...], int]:
+    """Return texts of which every match holds one, of groups as well, and where the group that starts ends.
+
+    Of what stands one after the other in an alternative that with the longest texts is taken.
+    """
+    every: list[tuple[str, ...]] = []
+    best: tuple[str, ...] = ()
+    run = ""
+    while at < len(tokens) and tokens[at][0] != "close":
+        kind, text = tokens[at]
+        inner: tuple[str, ...] = ()
+        at += 1
+        if kind == "open":
+            inner, at = _needed_of_group(tokens, at, text)
+        is_text = kind == "plain" or (kind == "escape" and not text[1].isalnum())
+        quantifier = tokens[at][1] if at < len(tokens) and tokens[at][0] == "quantifier" else ""
+        at += bool(quantifier)
+        if is_text and quantifier[:1] in ("", "+"):
+            run += text.removeprefix("\\")
+        elif quantifier[:1] in ("", "+"):
+            best = max(best, inner, key=_least)
+        if not is_text or quantifier:
+            best, run = max(best, (run,), key=_least), ""
+        if kind == "or":
+            every, best = [*every, best], ()
+    every.append(max(best, (run,), key=_least))
+    known = all(_least(texts) >= SHORTEST for texts in every)
+    return tuple(text for texts in every for text in texts) if known else (), at + 1
+
+
+def _needed_of_group(tokens: Sequence[tuple[str, str]], at: int, start: str) -> tuple[tuple[str, ...], int]:
+    """Return the same of a group behind its start; nothing of what may not follow, of `(?m)`, of `(?P=x)`."""
+    special = start == "(" and tokens[at][0] == "quantifier"
+    texts, end = _needed(tokens, at + special)
+    return () if special or start.endswith("!") else texts, end
+
+
+def _least(texts: tuple[str, ...]) -> int:
+    """Return the length of the shortest of these texts."""
+    return min(map(len, texts), default=0)
 
 
 # ---------------- looking lines up

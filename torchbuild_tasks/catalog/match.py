@@ -36,6 +36,12 @@ def parse_requirement(text: str) -> Requirement | None:
         return None
 
 
+def counts_for(requirement: Requirement, python: str) -> bool:
+    """Say whether a requirement counts for a Python of this version ("" for ours), without extras."""
+    own = {"python_version": series(python), "python_full_version": python} if python else {}
+    return requirement.marker is None or requirement.marker.evaluate({"extra": "", **own})
+
+
 @functools.lru_cache(maxsize=4096)
 def row_version(text: str) -> Version:
     """Return the version of a row; cached, because one plan needs those of all rows repeatedly."""

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import Catalog
-from torchbuild_tasks.catalog.match import admits, parse_requirement, parse_version, series
+from torchbuild_tasks.catalog.match import admits, counts_for, parse_requirement, parse_version
 from torchbuild_tasks.catalog.source import CompanionReleaseRow, CompanionRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Companion, CompanionSource, Finding
@@ -159,19 +158,13 @@ def without_torch(texts: tuple[str, ...], others: Iterable[str] = ()) -> tuple[s
     return tuple(text for text, each in parsed if each and canonicalize_name(each.name) not in gone)
 
 
-def applies(requirement: Requirement, python: str) -> bool:
-    """Say whether a requirement counts for a Python of this version ("" for ours), without extras."""
-    own = {"python_version": series(python), "python_full_version": python} if python else {}
-    return requirement.marker is None or requirement.marker.evaluate({"extra": "", **own})
-
-
 def find_other_torch(texts: tuple[str, ...], torch: str, python: str = "") -> str:
     """Return the first requirement that excludes this version of torch; "" for none."""
     for text in texts:
         each = parse_requirement(text)
         if each is None or canonicalize_name(each.name) != "torch":
             continue
-        if applies(each, python) and not each.specifier.contains(torch, prereleases=True):
+        if counts_for(each, python) and not each.specifier.contains(torch, prereleases=True):
             return text
     return ""
 

@@ -19,9 +19,9 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from torchbuild_tasks.build.compile import run_logged
+from torchbuild_tasks.build.installed import find_missing
 from torchbuild_tasks.build.prepare import install
 from torchbuild_tasks.build.work import Work, is_agreed
-from torchbuild_tasks.catalog.match import parse_requirement
 from torchbuild_tasks.catalog.source import CompanionRow
 from torchbuild_tasks.errors import BuildFailed, RequirementsError
 from torchbuild_tasks.facts.wheel import BROKEN, read_metadata
@@ -29,7 +29,6 @@ from torchbuild_tasks.features.closure.act import find_breaks
 from torchbuild_tasks.features.companions.choose import (
     BUILDS_WITH,
     FOLDER,
-    applies,
     find_other_torch,
     without_torch,
 )
@@ -38,7 +37,6 @@ from torchbuild_tasks.model import Command, Companion, CompanionSource
 from torchbuild_tasks.model.record import CheckResult
 from torchbuild_tasks.system import files, process
 from torchbuild_tasks.text.words import shell_line
-from torchbuild_tasks.values import parse_json
 
 _LIMIT: Final = 300.0  # seconds for an import, which may compile kernels
 _LIBRARY: Final = re.compile(r"\.so(\.\d+)*$|\.pyd$|\.dll$")
@@ -51,10 +49,6 @@ for name in sys.argv[2:]:
     importlib.import_module(name)
 """
 _CMAKE: Final = "import torch; print(torch.utils.cmake_prefix_path)"
-_HAVE: Final = (
-    "import importlib.metadata as m, json; "
-    "print(json.dumps({each.metadata['Name']: each.version for each in m.distributions()}))"
-)
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,7 +179,7 @@ def _refuse_another_torch(
 def _install(work: Work, companion: Companion, asks: tuple[str, ...], torch: str) -> None:
     """Install the missing requirements, keeping torch."""
     python = work.plan.environment.python
-    missing = _missing(python, work.plan.environment.version or "", asks)
+    missing = find_missing(python, work.plan.environment.version or "", asks)
     if not missing:
         return
     options = (*work.plan.environment.install_options, "--constraint", str(_constraints(work, torch)))
@@ -200,25 +194,6 @@ def _install(work: Work, companion: Companion, asks: tuple[str, ...], torch: str
             next_step=f"Do that yourself, or add --yes: {line}",
         )
     install(work, Command(argv=argv, cwd=str(work.root / files.STATE_DIR), because=because))
-
-
-def _missing(python: str, version: str, asks: Iterable[str]) -> tuple[str, ...]:
-    """Return the requirements that the Python's environment lacks."""
-    captured = process.capture((python, "-I", "-X", "utf8", "-c", _HAVE), timeout=_LIMIT)
-    try:
-        installed: dict[str, str] = parse_json(captured.stdout)
-    except ValueError:
-        installed = {}
-    have = {canonicalize_name(name): version for name, version in installed.items() if name}
-    missing = []
-    for text in asks:
-        each = parse_requirement(text)
-        if each is None or not applies(each, version):
-            continue
-        own = have.get(canonicalize_name(each.name))
-        if own is None or each.extras or not each.specifier.contains(own, prereleases=True):
-            missing.append(text)
-    return tuple(missing)
 
 
 # ---------------- once there is a wheel

@@ -23,6 +23,7 @@ from typing import Final
 from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.install import leftovers
 from torchbuild_tasks.build.install.rules import MANIFEST
+from torchbuild_tasks.build.installed import find_missing, read_requirements
 from torchbuild_tasks.build.ledger import LOG, LOGS
 from torchbuild_tasks.build.outputs import Outputs, outputs_of_both_eras
 from torchbuild_tasks.build.prepare import install
@@ -265,7 +266,9 @@ def _install_editable(work: Work, wheel: Wheel, staging: Path) -> None:
     path = staging / f"torch-{wheel.version}-py3-none-any.whl"
     with translate_errors(BuildFailed, path):
         _write_editable(wheel, path, work.plan.source)
-    _pip_install(work, (str(path),), f"{wheel.file} asks for it")
+    environment = work.plan.environment
+    if find_missing(environment.python, environment.version or "", read_requirements(path)):
+        _pip_install(work, (str(path),), f"{wheel.file} asks for it")
     _pip_install(work, ("--force-reinstall", "--no-deps", str(path)), "torch is imported from the checkout")
     # Without UTF-8 mode the pipe has the code page of Windows.
     argv = (work.plan.environment.python, "-I", "-X", "utf8", "-c", _SITE)
