@@ -74,3 +74,10 @@ def test_names_of_a_windows_11(tmp_path: Path) -> None:
     host = look_at_host(windows_11(tmp_path))
     assert (host.os, host.arch, host.kernel, host.libc) == ("windows", "x86_64", "10.0.26100", None)
     assert host.distribution == "Windows 11 Pro 24H2 (build 26100.4349)"
+
+
+def test_root_is_told_from_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    probe = machine(tmp_path, files={})
+    assert not look_at_host(probe).root
+    monkeypatch.setattr(type(probe), "administrator", lambda self: True)
+    assert look_at_host(probe).root

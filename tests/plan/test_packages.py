@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.for_each import each_case
-from tests.support.machines import ask, found, linux_facts, plan_of, tool
+from tests.support.machines import ask, found, linux_facts, plan_of, python, tool
 from tests.support.windows import windows_facts
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.cache.choose import how_to_get
@@ -29,7 +29,9 @@ def of(distribution: str) -> Facts:
         ("SUSE Linux Enterprise Server 15", "sudo zypper install gcc-c++", "sudo zypper install ccache"),
         ("Arch Linux", "sudo pacman -S gcc", "sudo pacman -S ccache"),
         ("Alpine Linux v3.22", "sudo apk add g++", "sudo apk add ccache"),
-        ("NixOS 25.05", "nix-shell -p gcc", ""),
+        ("NixOS 25.05", "nix-shell -p gcc", "nix-shell -p ccache"),
+        ("Gentoo Linux", "sudo emerge sys-devel/gcc", "sudo emerge dev-util/ccache"),
+        ("Void Linux", "sudo xbps-install -S gcc", "sudo xbps-install -S ccache"),
         ("Fedora Linux 40", "sudo dnf install gcc-c++", "sudo dnf install ccache"),
         ("Slackware 15.0", "the package of this system for g++", ""),
     ],
@@ -104,6 +106,8 @@ def test_a_refused_ccache_is_named_as_refused_not_as_missing() -> None:
     assert not [finding for finding in plan.findings if finding.id == "cache"]
 
 
+CONDA = "conda create -n gxx -c conda-forge gxx_linux-64"
+MINIFORGE = "with conda from https://conda-forge.org/download"
 PPA = "sudo add-apt-repository ppa:ubuntu-toolchain-r/test && sudo apt install g++-13"
 
 
@@ -113,8 +117,8 @@ PPA = "sudo add-apt-repository ppa:ubuntu-toolchain-r/test && sudo apt install g
         ("Ubuntu 22.04.5 LTS", (12, 13, 14), "sudo apt install g++-12"),
         ("Ubuntu 20.04.6 LTS", (12, 13, 14), PPA),
         ("Debian GNU/Linux 13 (trixie)", (15, 14, 13), "sudo apt install g++-14"),
-        ("Debian GNU/Linux 11 (bullseye)", (12, 13), "conda create -n gxx -c conda-forge gxx_linux-64=12"),
-        ("Amazon Linux 2", (12,), "conda create -n gxx -c conda-forge gxx_linux-64=12"),
+        ("Debian GNU/Linux 11 (bullseye)", (12, 13), f"{CONDA}=12, {MINIFORGE}"),
+        ("Amazon Linux 2", (12,), f"{CONDA}=12, {MINIFORGE}"),
         ("Fedora Linux 42", (14,), "sudo dnf install gcc14-c++"),
     ],
 )
@@ -133,7 +137,8 @@ def test_a_gcc_that_the_system_has_no_package_of_comes_from_elsewhere(
         (("artix", "arch"), "sudo pacman -S gcc"),
         (("gecko", "opensuse-tumbleweed", "opensuse", "suse"), "sudo zypper install gcc-c++"),
         (("postmarketos", "alpine"), "sudo apk add g++"),
-        (("gentoo",), "the package of this system for g++"),
+        (("funtoo", "gentoo"), "sudo emerge sys-devel/gcc"),
+        (("slackware",), "the package of this system for g++"),
     ],
 )
 def test_a_system_that_no_row_names_goes_by_what_it_is_made_from(like: tuple[str, ...], command: str) -> None:
@@ -170,3 +175,83 @@ def test_both_repositories_of_centos_7_have_moved() -> None:
     assert line.count("vault.centos.org") == 2 and line.endswith("yum install devtoolset-10-gcc-c++")
     for name in ("lld", "ccache"):
         assert "yum" not in how_to_install(of("CentOS Linux 7 (Core)"), CATALOG, name)
+
+
+@each_case(
+    ("arch", "libc", "line"),
+    [
+        ("x86_64", "musl 1.2.5", "the package of this system for g++-9"),
+        ("riscv64", "glibc 2.40", "the package of this system for g++-9"),
+        ("ppc64le", "glibc 2.40", "conda create -n gxx -c conda-forge gxx_linux-ppc64le=9"),
+    ],
+)
+def test_condas_compilers_are_advised_only_where_it_has_them(arch: str, libc: str, line: str) -> None:
+    host = Host(os="linux", arch=arch, distribution="Debian GNU/Linux 12", libc=libc)
+    assert how_to_install_gcc(linux_facts(host=host), CATALOG, (9,)).startswith(line)
+
+
+def test_where_conda_is_here_nothing_says_where_it_comes_from() -> None:
+    facts = replace(of("Debian GNU/Linux 11"), pythons=(python(environment="conda"),))
+    assert how_to_install_gcc(facts, CATALOG, (12,)) == f"{CONDA}=12"
+
+
+@each_case(
+    ("distribution", "package"),
+    [
+        ("Debian GNU/Linux 13", "g++"),
+        ("Debian GNU/Linux 10", "g++"),  # its archive has moved
+        ("Rocky Linux 9.6", "ccache"),  # of a repository that is off
+        ("Ubuntu 23.10", "ninja"),
+    ],
+)
+def test_root_needs_no_sudo_which_a_container_has_not(distribution: str, package: str) -> None:
+    facts = of(distribution)
+    line = how_to_install(facts, CATALOG, package)
+    as_root = how_to_install(replace(facts, host=replace(facts.host, root=True)), CATALOG, package)
+    assert "sudo" in line and as_root == line.replace("sudo ", "")
+
+
+def test_root_gets_no_sudo_in_any_fix_of_a_plan() -> None:
+    facts = of("Ubuntu 20.04")
+    for more in ({"compilers": ()}, {"blas": ()}, {"compilers": (tool("g++", "4.8.5"),)}):
+        user = replace(facts, **more)
+        root = replace(user, host=replace(facts.host, root=True))
+        assert any("sudo" in each.fix for each in plan_of(user).findings)
+        assert not [each.fix for each in plan_of(root).findings if "sudo" in each.fix]
+
+
+@each_case(
+    ("host", "offered"),
+    [
+        (Host(os="linux", arch="x86_64", distribution="Debian GNU/Linux 12", libc="glibc 2.36"), True),
+        (Host(os="linux", arch="aarch64", distribution="Debian GNU/Linux 12", libc="glibc 2.36"), True),
+        (Host(os="linux", arch="x86_64", distribution="Alpine Linux v3.22", libc="musl 1.2.5"), False),
+        (Host(os="linux", arch="ppc64le", distribution="Debian GNU/Linux 12", libc="glibc 2.36"), False),
+        (Host(os="linux", arch="s390x", distribution="Slackware 15.0", libc="glibc 2.36"), False),
+        (Host(os="linux", arch="x86_64", distribution="Void Linux", libc="musl 1.2.5"), False),
+    ],
+)
+def test_a_helper_is_advised_only_where_there_is_one(host: Host, offered: bool) -> None:
+    facts = linux_facts(host=host, blas=())
+    plans = [plan_of(facts, cache=word) for word in (None, "ccache", "sccache")]
+    said = [each.fix for plan in plans for each in plan.findings if each.id in ("cache", "blas")]
+    assert any("--with-helper" in fix for fix in said) is offered
+    for name in ("sccache", "mkl") if host.arch == "x86_64" else ("sccache",):
+        helper = [each for each in plan_of(facts, with_helper=(name,)).findings if each.id == "helper"]
+        assert any(each.status == "error" for each in helper) is not offered
+        assert not any("none" in each.fix for each in helper)
+
+
+@each_case(
+    ("distribution", "line"),
+    [
+        ("Gentoo Linux", "emerge sci-libs/openblas"),
+        ("NixOS 25.05", "nix-shell -p openblas"),
+        ("Void Linux", "xbps-install -S openblas-devel"),
+        ("Slackware 15.0", "such as OpenBLAS;"),
+    ],
+)
+def test_no_conda_is_named_where_none_is(distribution: str, line: str) -> None:
+    facts = replace(of(distribution), blas=())
+    fix = found(plan_of(facts).findings, "blas").fix
+    assert line in fix and "conda" not in fix

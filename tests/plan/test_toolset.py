@@ -282,3 +282,59 @@ def test_what_an_installer_is_asked_for_is_not_doubted(
 def test_a_cuda_that_no_installer_has_a_toolset_for_is_changed() -> None:
     _, fix = refused(machine(toolset(T44), cuda="9.0", version="2.6.0"), cuda=True)
     assert "Visual Studio" not in fix and "--cuda-toolkit" in fix
+
+
+@pytest.mark.parametrize(
+    ("full", "torch", "status"),
+    [
+        (T16, "2.0.0", "warn"),
+        (T16, "2.0.1", "warn"),
+        (T16, "2.12.0", "warn"),
+        (T16, "1.13.1", "warn"),
+        (T16, "1.8.1", "warn"),
+        (T16, "1.7.1", "ok"),
+        (T29, "1.8.1", "ok"),
+        (T29, "2.0.0", "ok"),
+        (T44, "1.7.1", "warn"),
+        (T44, "1.8.1", "ok"),
+        (T50, "2.5.1", "warn"),
+        (T50, "2.6.0", "ok"),
+        (T44, "2.5.1", "ok"),
+    ],
+)
+def test_a_toolset_that_a_torch_does_not_know_is_doubted(full: str, torch: str, status: str) -> None:
+    assert found(plan_of(machine(toolset(full), version=torch)).findings, "toolset").status == status
+
+
+def test_one_that_is_not_doubted_is_taken_before_a_newer_one_that_is() -> None:
+    choice = choice_of(ask(machine(*SIDE_BY_SIDE, version="2.5.1")))
+    assert choice is not None and choice.value == T44 and "came out more than a year" in choice.because
+    assert chosen(machine(*SIDE_BY_SIDE, version="2.5.1"), toolset="14.50") == T50
+    assert chosen(machine(toolset(T50), version="2.5.1")) == T50
+
+
+VS_2026 = r"C:\Program Files\Microsoft Visual Studio\18\Community"
+
+
+@pytest.mark.parametrize(
+    ("path", "release", "cuda", "wanted"),
+    [
+        (VS_2026, "18.0.0", "12.8", '"MSVC v143 - VS 2022 C++ x64/x86 build tools (v14.44-17.14)"'),
+        (VS_2026, "18.0.0", "11.5", '"MSVC v142 - VS 2019 C++ x64/x86 build tools (v14.29-16.11)"'),
+        (VS_2022, "17.14.0", "12.8", '"MSVC v143 - VS 2022 C++ x64/x86 build tools (Latest)"'),
+        (VS_2022, "17.14.0", "11.5", '"MSVC v142 - VS 2019 C++ x64/x86 build tools (v14.29-16.11)"'),
+    ],
+)
+def test_an_installer_calls_an_older_toolset_by_its_release(
+    path: str, release: str, cuda: str, wanted: str
+) -> None:
+    facts = machine(toolset(T50, path), cuda=cuda, visual_studios=(studio(path, release),))
+    assert wanted in refused(facts, cuda=True)[1]
+
+
+def test_on_arm_the_installer_is_asked_for_arms_toolset() -> None:
+    here = windows(toolset("14.00.24210"), visual_studios=(studio(VS_2022, "17.14.0"),))
+    arm = (windows_python(version="3.12.10", abi="cp312-win_arm64"),)
+    host = Host(os="windows", arch="aarch64")
+    facts = windows_facts(windows=here, host=host, pythons=arm, tree=tree(version="2.13.0"))
+    assert "C++ ARM64/ARM64EC build tools (Latest)" in found(plan_of(facts).findings, "toolset").fix

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.catalog import GIB
-from torchbuild_tasks.features.cache.choose import NONE, NOTHING_HERE, SCCACHE, built_without
+from torchbuild_tasks.features.cache.choose import EITHER, NONE, NOTHING_HERE, built_without
 from torchbuild_tasks.model import BuildPlan, Choice, Diagnosis, Finding, Tool
 
 _LONG: Final = 20 * 60.0  # seconds of compiling after which a cache for the next build is suggested
@@ -135,7 +135,7 @@ def _cache_advice(choice: Choice | None, here: set[str], findings: Sequence[Find
 
 def _get_cache(findings: Sequence[Finding]) -> str:
     offered = next((finding.fix for finding in findings if finding.id == "cache" and finding.fix), "")
-    return offered or f"{SCCACHE}."
+    return offered or EITHER
 
 
 def _linker_advice(choice: Choice | None, here: set[str], findings: Sequence[Finding]) -> str:

@@ -336,7 +336,10 @@ class CharacterRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class MsvcRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A limit on MSVC toolsets: the CUDA versions that support one, or why one is `refused` or `doubted`."""
+    """A limit on MSVC toolsets: the CUDA versions that support one, or why one is `refused` or `doubted`.
+
+    `install` is its name in the Installer of its own Visual Studio, `later` the release that later ones add.
+    """
 
     toolset: str
     source: str
@@ -348,6 +351,7 @@ class MsvcRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     doubted: str = ""
     with_cuda: str = ""
     install: str = ""
+    later: str = ""
 
 
 class HelperRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

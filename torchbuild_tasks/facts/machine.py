@@ -31,6 +31,7 @@ def look_at_host(probe: Probe) -> Host:
         kernel=uname.release,
         libc=None if probe.windows else probe.glibc() or _musl(probe),
         lc_all=None if probe.windows else probe.variable("LC_ALL") or None,
+        root=not probe.windows and bool(probe.administrator()),
     )
 
 

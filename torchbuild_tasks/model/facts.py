@@ -44,7 +44,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The machine: `os` is linux or windows, `arch` x86_64, aarch64 or what uname says.
 
     `like` are the identifiers (os-release) of the distribution and of those that it is made from, the nearest
-    first. `lc_all` is LC_ALL, where it is set.
+    first. `lc_all` is LC_ALL, where it is set. `root`: this is a POSIX system, and who asks is its root.
     """
 
     os: str
@@ -54,6 +54,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     kernel: str | None = None
     libc: str | None = None
     lc_all: str | None = None
+    root: bool = False
 
 
 class Cpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

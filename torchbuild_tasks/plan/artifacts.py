@@ -6,9 +6,29 @@ import hashlib
 from collections.abc import Iterable
 
 from torchbuild_tasks.catalog.cuda import PartRow
+from torchbuild_tasks.catalog.match import applies
 from torchbuild_tasks.catalog.rows import HelperRow
 from torchbuild_tasks.model import Artifact
 from torchbuild_tasks.plan.question import Question
+
+
+def helper_rows(question: Question) -> tuple[HelperRow, ...]:
+    """Return the rows of what is fetched for this machine; ours for Linux are built for glibc."""
+    host = question.facts.host
+    ours = () if (host.libc or "").startswith("musl") else question.catalog.helper
+    rows = (*question.settings.helpers, *ours)
+    return tuple(row for row in rows if row.os == host.os and row.arch in ("", host.arch))
+
+
+def is_called(row: HelperRow, name: str) -> bool:
+    """Say whether --with-helper selects this row: `mkl` selects all its parts, mkl-static and mkl-include."""
+    return row.name == name or row.name.startswith(f"{name}-")
+
+
+def offers_helper(question: Question, name: str) -> bool:
+    """Say whether --with-helper brings something of this name here, so that it may be advised."""
+    rows = (row for row in helper_rows(question) if is_called(row, name) and not row.refused)
+    return any(applies(row.torch, question.version) for row in rows)
 
 
 def artifact_of(question: Question, row: HelperRow | PartRow, name: str, because: str) -> Artifact:

@@ -12,7 +12,8 @@ from torchbuild_tasks.catalog.match import applies
 from torchbuild_tasks.catalog.rows import BlasRow
 from torchbuild_tasks.features.helpers.choose import Helpers
 from torchbuild_tasks.model import Choice, Finding, Library
-from torchbuild_tasks.plan.environment import ChosenPython
+from torchbuild_tasks.plan.artifacts import offers_helper
+from torchbuild_tasks.plan.environment import ChosenPython, first_python
 from torchbuild_tasks.plan.packages import install_line
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide
@@ -102,7 +103,7 @@ def _check_named(
     )
     text = f"BLAS={name} ({asked.because}), and no {name} that can be linked was found (looked in {looked})"
     text += ": CMake stops at that"
-    fetched = name == "MKL" and question.facts.host.arch == "x86_64"
+    fetched = name == "MKL" and offers_helper(question, "mkl")
     line = install_line(question.facts, question.catalog, name)
     ways = [f"Install it: {line}"] if line else ["Have it fetched: --with-helper mkl"] if fetched else []
     ways += [f"name its folder: --set {PREFIX_PATH}=FOLDER", "drop BLAS, and CMake uses what is installed"]
@@ -118,18 +119,21 @@ def _none(question: Question) -> ChosenBlas:
         return ChosenBlas(choice=choice)
     text = "no BLAS and LAPACK was found: torch's products are slow, and torch.linalg fails on the CPU"
     fix = _how_to_get(question)
-    if question.facts.host.arch == "x86_64":
+    if offers_helper(question, "mkl"):
         fix += "; or have MKL fetched: --with-helper mkl"
     return ChosenBlas(choice=choice, problems=(Finding.warn("blas", text, f"{fix}."),))
 
 
 def _how_to_get(question: Question) -> str:
-    host = question.facts.host
+    host, first = question.facts.host, first_python(question)
     if host.os == "windows" and host.arch == "aarch64":
         return "Install the Arm Performance Libraries (developer.arm.com), whose folder ARMPL_DIR names"
     if line := install_line(question.facts, question.catalog, "OpenBLAS"):
         return f"Install one with its headers: {line}"
-    return "Install one with its headers, such as OpenBLAS (conda install -c conda-forge openblas)"
+    # CMake looks into a conda environment that gets torch, and into no other.
+    if first and first.environment == "conda":
+        return "Install one with its headers, such as OpenBLAS: conda install -c conda-forge openblas"
+    return "Install one with its headers, such as OpenBLAS"
 
 
 def conda_prefix(question: Question, python: ChosenPython) -> Choice | None:

@@ -11,7 +11,7 @@ from torchbuild_tasks.catalog.match import admits, entry_row, series
 from torchbuild_tasks.model import Choice, Command, Environment, Finding, Python
 from torchbuild_tasks.plan.index import check_settings, uv_of
 from torchbuild_tasks.plan.machine_tools import better, check_better, check_log, check_own
-from torchbuild_tasks.plan.packages import install_line
+from torchbuild_tasks.plan.packages import install_line, with_conda
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.requirements import (
     check_offline,
@@ -343,7 +343,7 @@ def _how_to_get(question: Question, wanted: str) -> str:
     """Say how to get a Python: a distribution has one or two, uv all newer ones, found by their version."""
     if admits(_BEFORE_UV, wanted.rstrip("t")):
         line = question.line("conda", "create", "-n", f"py{wanted}", "-c", "conda-forge", f"python={wanted}")
-        return f"{line}, and name the one in it: --python PATH"
+        return f"{with_conda(question.facts, line)}, and name the one in it: --python PATH"
     uv = uv_of(question)
     line = question.line(uv or "uv", "python", "install", wanted)
     return f"{'' if uv else 'pip install uv, then '}{line}, and name it: --python {wanted}"

@@ -43,6 +43,7 @@ from torchbuild_tasks.plan.jobs import check_jobs, check_memory
 from torchbuild_tasks.plan.linked import check_linked
 from torchbuild_tasks.plan.linker import check_linker, plan_linker
 from torchbuild_tasks.plan.names import PARALLEL_LEVEL, check_handed, check_overruled
+from torchbuild_tasks.plan.packages import without_sudo
 from torchbuild_tasks.plan.places import check_places
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import check_toolset, load_toolset
@@ -53,6 +54,7 @@ from torchbuild_tasks.plan.variables import (
     is_cuda,
     unset_refused,
 )
+from torchbuild_tasks.values import replace
 
 
 def make_plan(question: Question, *, templates: Mapping[str, str], writer: str) -> BuildPlan:
@@ -143,6 +145,8 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tupl
         *check_repeat(question, decisions.mode.value),
         *check_env_files(question, ops),
     )
+    if question.facts.host.root:
+        found = tuple(replace(each, fix=without_sudo(each.fix)) for each in found)
     return tuple(dict.fromkeys(found))  # four equal cards, and one sentence of what all four have
 
 

@@ -4,25 +4,45 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from itertools import chain
 from typing import Final
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.catalog.rows import InstallerRow, PackageRow
 from torchbuild_tasks.model import Facts
+from torchbuild_tasks.values import replace
 
-# The oldest GCC of conda-forge's gxx_linux-*: UNCONFIRMED.
+# The oldest GCC of conda-forge's gxx_linux-*, and the processors that it is built for: UNCONFIRMED.
 CONDA_GCC: Final = 7
+_CONDA_ARCHS: Final = ("x86_64", "aarch64", "ppc64le")
+MINIFORGE: Final = "https://conda-forge.org/download"
 
 
 def _installer_row(facts: Facts, catalog: Catalog) -> InstallerRow | None:
     if facts.host.os not in ("linux", "windows"):
         return None
     named = facts.host.distribution or ""
-    if known := next((row for row in catalog.installer if named.startswith(row.distributions)), None):
-        return known
+    known = (row for row in catalog.installer if named.startswith(row.distributions))
     made_from = (row for each in facts.host.like for row in catalog.installer if each in row.like)
-    return next(made_from, None)
+    row = next(chain(known, made_from), None)
+    return _as_root(row) if row and facts.host.root else row
+
+
+def _as_root(row: InstallerRow) -> InstallerRow:
+    """Return a row for root, who needs no sudo, which an image of a container has not."""
+    return replace(
+        row,
+        command=without_sudo(row.command),
+        before=without_sudo(row.before),
+        more={major: without_sudo(line) for major, line in row.more.items()},
+        repositories={name: without_sudo(line) for name, line in row.repositories.items()},
+    )
+
+
+def without_sudo(text: str) -> str:
+    """Return a command as root types it."""
+    return text.replace("sudo ", "")
 
 
 def installer(facts: Facts, catalog: Catalog) -> str:
@@ -83,7 +103,11 @@ def install_line(facts: Facts, catalog: Catalog, package: str) -> str:
 
 def how_to_install(facts: Facts, catalog: Catalog, package: str) -> str:
     """Return that command, or in words what to install where no row has a name for it."""
-    return install_line(facts, catalog, package) or f"the package of this system for {package}"
+    return install_line(facts, catalog, package) or _in_words(package)
+
+
+def _in_words(package: str) -> str:
+    return f"the package of this system for {package}"
 
 
 def offers_gcc(facts: Facts, catalog: Catalog, major: str) -> bool:
@@ -96,7 +120,8 @@ def installable_gccs(facts: Facts, catalog: Catalog, majors: Sequence[int]) -> l
     """Return those of these majors that can be installed: what this system has a package of comes first."""
     row = _installer_row(facts, catalog)
     known = [major for major in majors if offers_gcc(facts, catalog, str(major))]
-    more = [major for major in majors if (row and str(major) in row.more) or major >= CONDA_GCC]
+    conda = _has_conda_gcc(facts)
+    more = [m for m in majors if (row and str(m) in row.more) or (conda and m >= CONDA_GCC)]
     return list(dict.fromkeys([*known, *more]))
 
 
@@ -108,5 +133,19 @@ def how_to_install_gcc(facts: Facts, catalog: Catalog, majors: Sequence[int]) ->
     row = _installer_row(facts, catalog)
     more = [row.more[str(major)] for major in majors if row and str(major) in row.more]
     more = [command.replace("{before}", row.before) for command in more] if row else []
+    if more or not _has_conda_gcc(facts):
+        return next(iter(more), _in_words(f"g++-{majors[0]}"))
     arch = facts.host.arch.replace("x86_64", "64")
-    return next(iter(more), f"conda create -n gxx -c conda-forge gxx_linux-{arch}={majors[0]}")
+    return with_conda(facts, f"conda create -n gxx -c conda-forge gxx_linux-{arch}={majors[0]}")
+
+
+def _has_conda_gcc(facts: Facts) -> bool:
+    """Say whether conda-forge has compilers for this machine: it has none for musl."""
+    host = facts.host
+    return host.arch in _CONDA_ARCHS and not (host.libc or "").startswith("musl")
+
+
+def with_conda(facts: Facts, line: str) -> str:
+    """Return a command of conda, and where that is from if none is known to be here."""
+    here = any(python.environment == "conda" for python in facts.pythons)
+    return line if here else f"{line}, with conda from {MINIFORGE}"

@@ -64,7 +64,10 @@ def choose_toolset(question: Question, limits: HostLimits = NO_LIMITS) -> Chosen
         return ChosenToolset(passed_over=passed_over, asked=asked.value if asked else "")
     windows = question.facts.windows
     active = [t for t in fitting if windows and windows.active and t.version == windows.active]
-    chosen = (active or fitting)[0]
+    doubts = {each: _doubts(question, each, limits) for each in fitting}
+    chosen = next((each for each in active or fitting if not doubts[each]), (active or fitting)[0])
+    newer = fitting[: fitting.index(chosen)]
+    passed_over += tuple(f"{each.version}: {doubts[each][0]}" for each in newer if doubts[each])
     studio = _studio(question, chosen)
     source: Source = asked.source if asked else "environment" if active else "default"
     because = _because(limits, chosen, studio, asked, bool(active), passed_over)
@@ -205,9 +208,19 @@ def _to_install(question: Question, limits: HostLimits) -> str:
     if not fitting and newest is not None:
         return f"Install a newer Visual Studio: {INSTALL}"
     sure = [row for row in fitting if not _is_doubted(question, row, cuda)] or fitting
-    names = sure[-1].install if sure else "an MSVC toolset"
+    names = _name_in(question, sure[-1], newest) if sure else "an MSVC toolset"
     also = OR_ADVISED if cuda else ""
     return f'In the Visual Studio Installer (Modify, Individual components) add "{names}"{also}.'
+
+
+def _name_in(question: Question, row: MsvcRow, newest: int | None) -> str:
+    """Return what the Installer of this Visual Studio calls a toolset: an older one by its release."""
+    studio, name = _studio_of(row), row.install
+    if row.later and newest is not None and studio < newest:
+        name = f"{name.removesuffix(' (Latest)')} ({row.later})"
+    if TARGETS.get(target_machine(question)) == "arm64":
+        name = name.replace("x64/x86", "ARM64/ARM64EC" if studio >= _STUDIOS["2022"] else "ARM64")
+    return name
 
 
 def _studio_of(row: MsvcRow) -> int:

@@ -152,12 +152,13 @@ def test_no_python_at_all() -> None:
 
 def test_rows_agree() -> None:
     managers = {row.name for row in CATALOG.manager}
+    systems = {row.command.removeprefix("sudo ").split()[0] for row in CATALOG.installer}
     names = {row.name for row in CATALOG.package}
     for want in CATALOG.want:
         assert {want.package, f"{want.package}-*"} & names
         assert bool(want.tools) != bool(want.part)
     for row in CATALOG.package:
-        assert {*row.names, *row.options} <= managers
+        assert {*row.names} <= managers | systems and {*row.options} <= managers
 
 
 def test_python_is_chosen_once(monkeypatch: pytest.MonkeyPatch) -> None:

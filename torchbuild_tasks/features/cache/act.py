@@ -11,7 +11,7 @@ from pathlib import Path
 
 from torchbuild_tasks.errors import CleanRefused, UsageError
 from torchbuild_tasks.features.cache import server
-from torchbuild_tasks.features.cache.choose import CHOICE, PREFIXES, SCCACHE
+from torchbuild_tasks.features.cache.choose import CHOICE, EITHER, PREFIXES
 from torchbuild_tasks.features.cache.folder import Memory
 from torchbuild_tasks.features.cache.run import cache_running
 from torchbuild_tasks.model import BuildPlan, CachePlan, CacheState, CacheTool
@@ -35,7 +35,7 @@ def caches_of(plan: BuildPlan) -> CachePlan:
     """
     if plan.cache is None:
         why = next((choice.because for choice in plan.choices if choice.name == CHOICE), "no reason is known")
-        offered = next((each.fix for each in plan.findings if each.id == "cache" and each.fix), f"{SCCACHE}.")
+        offered = next((each.fix for each in plan.findings if each.id == "cache" and each.fix), EITHER)
         raise UsageError(f"This build uses no compiler cache: {why}.", next_step=offered)
     return plan.cache
 

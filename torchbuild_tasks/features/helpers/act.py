@@ -14,12 +14,12 @@ from torchbuild_tasks.features.helpers.choose import (
     choose_helpers,
     helper_check,
     helper_lines,
-    machine_rows,
     make_helper,
     part_lines,
 )
 from torchbuild_tasks.model import Artifact, Finding
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.artifacts import helper_rows
 from torchbuild_tasks.plan.cuda.advice import advise, choose_best
 from torchbuild_tasks.plan.cuda.archs import choose_archs
 from torchbuild_tasks.plan.cuda.checks import check_toolkit
@@ -118,7 +118,7 @@ def fetch_wanted(
 def verify_helpers(before: HelperReport, question: Question, fetching: Fetching) -> HelperReport:
     """Compare unpacked helpers with their listings, then run each row's check command."""
     findings = list(store.verify(fetching.store))
-    for helper in (make_helper(question, row) for row in machine_rows(question)):
+    for helper in (make_helper(question, row) for row in helper_rows(question)):
         command = helper_check(question, helper)
         if not (helper.here and command):
             continue

