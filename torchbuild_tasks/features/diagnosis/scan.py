@@ -85,6 +85,7 @@ class LogScanner:
         self._passed: Block | None = None  # the last error after which other output went on
         self._earlier: ErrorBlock | None = None  # the error of an attempt that was made again
         self._in_pip = self._in_trial = self._configured = False
+        self._target = ""  # what could not be made; it is made again in another attempt
         self._failed_make = ""  # the level of the make that failed last, "0" for the outermost
         self._tried = 0  # the last line of a trial of CMake
         self.no_gpu: Line | None = None  # torch's first warning with the reason why it has no GPU
@@ -154,7 +155,9 @@ class LogScanner:
 
     def _ended_in_order(self) -> bool:
         """Return whether the last line that is no command ends a step in order."""
-        lines = [line.strip() for line in self.last if line.strip()]
+        lines = [
+            line.strip() for line in self.last if line.strip() and not patterns.QUIET.match(line.strip())
+        ]
         well = any(patterns.ended_well(line) for line in lines)
         ends = (line for line in reversed(lines) if patterns.ends(line) or not patterns.is_command(line))
         last = next(ends, "")
@@ -263,7 +266,9 @@ class LogScanner:
             if self._block is None and (
                 self._proof or not (self._suspect or self._complaint or self._traced)
             ):
-                start = patterns.again_after(block, at) if self._proof else places.line_after(at)
+                start = (
+                    patterns.again_after(block, at, self._target) if self._proof else places.line_after(at)
+                )
                 self._pass_over(block, at, start)
                 at = start
                 if at == len(block):
@@ -312,6 +317,7 @@ class LogScanner:
 
     def _outlives_make(self, text: str) -> bool:
         """Return whether the make that failed is ignored by the one that called it, or another one starts."""
+        self._target = self._target or patterns.failed_target(text)
         if failed := patterns.MAKE_FAILED.match(text):
             self._failed_make = failed[1] or "0"
         if patterns.IGNORED.match(text):
@@ -327,7 +333,8 @@ class LogScanner:
             self._configured = self._configured or patterns.CONFIGURED.match(text) is not None
             if self._configured and patterns.GENERATED.match(text):
                 return self._begin_anew()
-        if self._outlives_make(text):
+        made_again = self._target and patterns.STATUS.match(text) and self._target in text
+        if self._outlives_make(text) or made_again:
             return self._begin_anew()
         if not patterns.begins_again(text) or any(patterns.is_over(line.strip()) for line in self.last):
             return False
@@ -338,7 +345,7 @@ class LogScanner:
         self._earlier = self._earlier or self._found_now()
         self._proof = self._suspect = self._weak = self._dropped = self._complaint = self._hint = None
         self._dropped_in_build = self._in_pip = self._configured = False
-        self._failed_make = ""
+        self._failed_make = self._target = ""
         return True
 
     def _line(self, number: int, raw: bytes) -> Line:
@@ -414,6 +421,7 @@ class LogScanner:
     def _prove(self, line: Line, shape: patterns.Kind) -> Block:
         """Join a proof with its cause: any error before FAILED, one right before a CMake Error."""
         suspect = self._suspect
+        self._target = self._target or patterns.failed_target(line.text)
         near = suspect is not None and (
             line.number - suspect.last_number <= _ADJACENT or _CALLS.search(line.text) is not None
         )
