@@ -205,7 +205,8 @@ MAKE_STARTS: Final = re.compile(
 )
 # What Ninja or make could not make.
 _TARGET: Final = re.compile(
-    r"FAILED: (?:\[code=\d+\] )?(\S{4,300}) *$|\S*make\S{0,9}: \*\*\* \[(?:\S{1,200}:\d+: )?(\S{4,300})\] Error"
+    r"FAILED: (?:\[code=\d+\] )?(\S{4,300}) *$"
+    r"|\S*make\S{0,9}: \*\*\* \[(?:\S{1,200}:\d+: )?(\S{4,300})\] Error"
 )
 # What the author of a rule of make expects to fail.
 IGNORED: Final = re.compile(r"\S*make(?:\.exe)?(?:\[\d+\])?: .{1,300} \(ignored\)$")
@@ -368,7 +369,7 @@ _ENDS: Final = _any(
     r"^\S*make(?:\[\d+\])?: (?:'.{1,200}' is up to date|Nothing to be done)|^\S*make: Leaving directory",
     # setuptools, CMake's install, Ninja, twine, Hatch, Poetry
     r"^removing build[/\\]|^adding '.{1,300}\.dist-info[/\\]RECORD'$|^copying build[/\\].{1,400} ->"
-    r"|^(?:Installing \S{1,200} script|Adding .{1,200}|Copying \S{1,200}\.egg-info) to (?:easy-install\.pth|/|[A-Z]:)",
+    r"|^(?:Installing|Adding|Copying) .{1,300} to (?:easy-install\.pth|/|[A-Z]:)",
     r"^-- Set (?:non-toolchain portion of )?runtime path of |^ninja: no work to do|^View at:",
     r"^(?:\W*(?:[Bb]uilt|[Cc]reated|[Ww]rote) |\S{0,200}\bdist[/\\])\S{1,200}\.(?:whl|tar\.gz)$",
     rf"^Submodule path '.{{1,300}}': (?:checked out|merged|rebased)|^{_BY_UV}",

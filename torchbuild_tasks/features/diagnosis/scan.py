@@ -35,8 +35,6 @@ _PLACE: Final = re.compile(r' *File ".{1,300}", line \d+')
 # So far into a log the first signs and the plain text of every row are looked for as well: an excerpt holds
 # perhaps only that, and CMake runs at the start. Later on it would cost many times as much.
 _AT_FIRST: Final = 8 * 1024 * 1024
-
-
 # Python's line below an exception from which another one was raised.
 _CHAINED: Final = re.compile(r"The above exception was the direct cause of the following")
 
@@ -255,8 +253,7 @@ class LogScanner:
 
     def feed_block(self, block: bytes) -> None:
         """Search many lines at once; each ends with a newline."""
-        if b"\0" in block:  # two bytes a character, in the midst of a log of one
-            block = block.replace(b"\0", b"")
+        block = block.replace(b"\0", b"")  # two bytes a character, in the midst of a log of one
         self.origin.feed_block(block, at_first=self._seen < _AT_FIRST)
         signs = self._signs if self._seen < _AT_FIRST else self._signs[: len(SIGNS)]
         self._seen += len(block)
@@ -266,9 +263,8 @@ class LogScanner:
             if self._block is None and (
                 self._proof or not (self._suspect or self._complaint or self._traced)
             ):
-                start = (
-                    patterns.again_after(block, at, self._target) if self._proof else places.line_after(at)
-                )
+                again = patterns.again_after(block, at, self._target) if self._proof else None
+                start = places.line_after(at) if again is None else again
                 self._pass_over(block, at, start)
                 at = start
                 if at == len(block):
@@ -316,7 +312,9 @@ class LogScanner:
         return failed.is_repeated(line.text) or (near and failed.is_passed_over(line.text))
 
     def _outlives_make(self, text: str) -> bool:
-        """Return whether the make that failed is ignored by the one that called it, or another one starts."""
+        """Return whether the make that failed is ignored by its caller, or another starts or makes it."""
+        if self._target and patterns.STATUS.match(text) and self._target in text:
+            return True
         self._target = self._target or patterns.failed_target(text)
         if failed := patterns.MAKE_FAILED.match(text):
             self._failed_make = failed[1] or "0"
@@ -333,8 +331,7 @@ class LogScanner:
             self._configured = self._configured or patterns.CONFIGURED.match(text) is not None
             if self._configured and patterns.GENERATED.match(text):
                 return self._begin_anew()
-        made_again = self._target and patterns.STATUS.match(text) and self._target in text
-        if self._outlives_make(text) or made_again:
+        if self._outlives_make(text):
             return self._begin_anew()
         if not patterns.begins_again(text) or any(patterns.is_over(line.strip()) for line in self.last):
             return False
