@@ -25,6 +25,7 @@ from torchbuild_tasks.features.diagnosis.options import read_option
 from torchbuild_tasks.features.diagnosis.programs import is_numbered, read_program
 from torchbuild_tasks.features.diagnosis.python import find_culprit, list_wants, read_python
 from torchbuild_tasks.features.diagnosis.signs import read_signs
+from torchbuild_tasks.features.diagnosis.sought import list_sought, read_sought
 from torchbuild_tasks.model import Diagnosis
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/diagnose.md"
@@ -125,7 +126,8 @@ _SHOWN: Final = re.compile(r"#\s*include\s*(?:\"(?P<own>[^\"]{1,200})\"|<[^>]{1,
 
 def find_component(kind: Kind, machine: Machine) -> ComponentRow | None:
     """Return the component that an error of this kind is about; a source's own file belongs to none."""
-    row = machine.component(kind.row.look, kind.looked_up)
+    found = (machine.component(kind.row.look, name) for name in list_sought(kind))
+    row = next(filter(None, found), None)
     return None if _own_header(kind, row, machine) else row
 
 
@@ -175,6 +177,7 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "wanter": "" if _BUILT_HERE.search(kind.groups.get("wanter", "")) else kind.groups.get("wanter", ""),
         "advice": _advice(kind.line.text, machine.audience.text),
         **read_program(kind, row, machine),
+        **read_sought(kind, machine.audience.text),
         **{name: subject if form.search(subject) else "" for name, form in _PLACES.items()},
         "own source": own,
         "in tree": subject if _is_in_tree(kind) else "",

@@ -22,6 +22,7 @@ _STRAY: Final = 30  # lines within a traceback that lost their indentation
 _MESSAGE: Final = 12  # lines of an exception's text
 _BLANKS: Final = 3
 _LISTS: Final = ("have conflicting dependencies", "are not available from current channels")
+_UNSET: Final = "are set to NOTFOUND."  # variables, which CMake names below
 _NEAR: Final = 2  # lines, within which a script tells what came of its trial
 # What goes on behind an empty line: Cargo's causes, uv's hints, libmamba's tree.
 _AFTER_A_LINE: Final = ("Caused by:", "hint: ", "× ", "Could not solve for ")
@@ -203,12 +204,13 @@ class Block:
         self._blanks = self._blanks + 1 if not text else 0
         if len(self.lines) == 1 and text:
             head = self._first.text.strip()
-            flat = head.endswith(("):", "are set to NOTFOUND.")) and not text.startswith(" ")
+            flat = head.endswith(("):", _UNSET)) and not text.startswith(" ")
             self._flat = flat and not _ends_paragraph(text)
             if _CUT_HEAD.match(head):
                 return True
         if self._flat and text and not self._blanks:
-            names = text.startswith(" ") and not self.lines[-1].text.rstrip().endswith(":")
+            lists = self._first.text.rstrip().endswith(_UNSET)  # each with what uses it, indented below
+            names = text.startswith(" ") and not (lists or self.lines[-1].text.rstrip().endswith(":"))
             return not (names or _ends_paragraph(text))
         return text.startswith((" ", "Call Stack")) or (not text and self._blanks <= _BLANKS)
 

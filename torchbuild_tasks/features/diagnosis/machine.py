@@ -229,6 +229,8 @@ class Machine:
     def component(self, look: str, subject: str) -> ComponentRow | None:
         """Return the part of a build that a header, library, symbol ... belongs to."""
         looks = ("package", "library") if look == "package" else (look,)  # configure names libraries as well
+        if look == "package" and subject.endswith((".h", ".hpp", ".hh", ".cuh")):  # find_path
+            looks = ("header",)
         found = (self._component(each, subject) for each in looks if each)
         return next(filter(None, found), None)
 

@@ -203,6 +203,11 @@ MAKE_FAILED: Final = re.compile(r"\S*make(?:\.exe)?(?:\[(\d+)\])?: \*\*\* ")
 MAKE_STARTS: Final = re.compile(
     r"\S*make(?:\.exe)?: (?:'.{1,200}' is up to date|Nothing to be done|Entering directory)"
 )
+# What Ninja or make could not make.
+_TARGET: Final = re.compile(
+    r"FAILED: (?:\[code=\d+\] )?(\S{4,300}) *$"
+    r"|\S*make\S{0,9}: \*\*\* \[(?:\S{1,200}:\d+: )?(\S{4,300})\] Error"
+)
 # What the author of a rule of make expects to fail.
 IGNORED: Final = re.compile(r"\S*make(?:\.exe)?(?:\[\d+\])?: .{1,300} \(ignored\)$")
 # What uv has installed or removed: conda writes of what it refuses in a similar way, and goes on behind it.
@@ -361,12 +366,19 @@ _AGAIN_SIGNS: Final = (
 _ENDS: Final = _any(
     r"Built target|Build files have been written|^-- (?:Generating done|Install|Up-to-date)|100%|^\[\+\] /",
     r"(?:^\W*|\S: )(?i:ok|okay|all good)\W*$",
-    r"^\S*make(?:\[\d+\])?: (?:'.{1,200}' is up to date|Nothing to be done)",
+    r"^\S*make(?:\[\d+\])?: (?:'.{1,200}' is up to date|Nothing to be done)|^\S*make: Leaving directory",
+    # setuptools, CMake's install, Ninja, twine, Hatch, Poetry
+    r"^removing build[/\\]|^adding '.{1,300}\.dist-info[/\\]RECORD'$|^copying build[/\\].{1,400} ->"
+    r"|^(?:Installing|Adding|Copying) .{1,300} to (?:easy-install\.pth|/|[A-Z]:)",
+    r"^-- Set (?:non-toolchain portion of )?runtime path of |^ninja: no work to do|^View at:",
+    r"^(?:\W*(?:[Bb]uilt|[Cc]reated|[Ww]rote) |\S{0,200}\bdist[/\\])\S{1,200}\.(?:whl|tar\.gz)$",
     rf"^Submodule path '.{{1,300}}': (?:checked out|merged|rebased)|^{_BY_UV}",
     r"^\d+ upgraded, \d+ newly installed, \d+ to remove|\b(?:saved|written|been installed)\b|\bbuilt$",
     r"(?i:\b(?:finished|completed?|succe(?:ss|eded)\w*|done|passed|ready)\b)",
 )
 _NO_END: Final = re.compile(r"n't|\b(?:not|cannot)\b|\b(?i:fail)|\b[1-9]\d* errors?\b")
+# What says nothing of how a step has ended.
+QUIET: Final = _any(r"\S*make\[\d+\]: Leaving directory", r"#(?: |$)", r"https?://\S+$")
 # Counts of zero: "0 errors", "Killed workers: 0", "exited with code 0".
 _BAD: Final = (
     r"(?:errors?|fail\w*|kill\w*|crash\w*|abort\w*|time-?outs?|timed out|lost|dropped|reject\w*|fatal"
@@ -537,9 +549,16 @@ def is_over(text: str) -> bool:
     return _OVER.search(text) is not None
 
 
-def again_after(block: bytes, at: int) -> int:
-    """Return the start of the first line from `at` on that may announce another attempt; else the end."""
-    met = [place for sign in _AGAIN_SIGNS if (place := block.find(sign, at)) >= 0]
+def failed_target(text: str) -> str:
+    """Return the file that Ninja or make reports as the one that it could not make."""
+    found = _TARGET.match(text)
+    return (found[1] or found[2]) if found else ""
+
+
+def again_after(block: bytes, at: int, target: str) -> int:
+    """Return the start of the first line from `at` on that may begin another attempt; else the end."""
+    signs = (*_AGAIN_SIGNS, target.encode()) if target else _AGAIN_SIGNS
+    met = [place for sign in signs if (place := block.find(sign, at)) >= 0]
     return block.rfind(b"\n", 0, min(met)) + 1 if met else len(block)
 
 

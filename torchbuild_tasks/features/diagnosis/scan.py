@@ -35,8 +35,6 @@ _PLACE: Final = re.compile(r' *File ".{1,300}", line \d+')
 # So far into a log the first signs and the plain text of every row are looked for as well: an excerpt holds
 # perhaps only that, and CMake runs at the start. Later on it would cost many times as much.
 _AT_FIRST: Final = 8 * 1024 * 1024
-
-
 # Python's line below an exception from which another one was raised.
 _CHAINED: Final = re.compile(r"The above exception was the direct cause of the following")
 
@@ -85,6 +83,7 @@ class LogScanner:
         self._passed: Block | None = None  # the last error after which other output went on
         self._earlier: ErrorBlock | None = None  # the error of an attempt that was made again
         self._in_pip = self._in_trial = self._configured = False
+        self._target = ""  # what could not be made; it is made again in another attempt
         self._failed_make = ""  # the level of the make that failed last, "0" for the outermost
         self._tried = 0  # the last line of a trial of CMake
         self.no_gpu: Line | None = None  # torch's first warning with the reason why it has no GPU
@@ -154,7 +153,9 @@ class LogScanner:
 
     def _ended_in_order(self) -> bool:
         """Return whether the last line that is no command ends a step in order."""
-        lines = [line.strip() for line in self.last if line.strip()]
+        lines = [
+            line.strip() for line in self.last if line.strip() and not patterns.QUIET.match(line.strip())
+        ]
         well = any(patterns.ended_well(line) for line in lines)
         ends = (line for line in reversed(lines) if patterns.ends(line) or not patterns.is_command(line))
         last = next(ends, "")
@@ -252,8 +253,7 @@ class LogScanner:
 
     def feed_block(self, block: bytes) -> None:
         """Search many lines at once; each ends with a newline."""
-        if b"\0" in block:  # two bytes a character, in the midst of a log of one
-            block = block.replace(b"\0", b"")
+        block = block.replace(b"\0", b"")  # two bytes a character, in the midst of a log of one
         self.origin.feed_block(block, at_first=self._seen < _AT_FIRST)
         signs = self._signs if self._seen < _AT_FIRST else self._signs[: len(SIGNS)]
         self._seen += len(block)
@@ -263,7 +263,8 @@ class LogScanner:
             if self._block is None and (
                 self._proof or not (self._suspect or self._complaint or self._traced)
             ):
-                start = patterns.again_after(block, at) if self._proof else places.line_after(at)
+                again = patterns.again_after(block, at, self._target) if self._proof else None
+                start = places.line_after(at) if again is None else again
                 self._pass_over(block, at, start)
                 at = start
                 if at == len(block):
@@ -311,7 +312,10 @@ class LogScanner:
         return failed.is_repeated(line.text) or (near and failed.is_passed_over(line.text))
 
     def _outlives_make(self, text: str) -> bool:
-        """Return whether the make that failed is ignored by the one that called it, or another one starts."""
+        """Return whether the make that failed is ignored by its caller, or another starts or makes it."""
+        if self._target and patterns.STATUS.match(text) and self._target in text:
+            return True
+        self._target = self._target or patterns.failed_target(text)
         if failed := patterns.MAKE_FAILED.match(text):
             self._failed_make = failed[1] or "0"
         if patterns.IGNORED.match(text):
@@ -338,7 +342,7 @@ class LogScanner:
         self._earlier = self._earlier or self._found_now()
         self._proof = self._suspect = self._weak = self._dropped = self._complaint = self._hint = None
         self._dropped_in_build = self._in_pip = self._configured = False
-        self._failed_make = ""
+        self._failed_make = self._target = ""
         return True
 
     def _line(self, number: int, raw: bytes) -> Line:
@@ -414,6 +418,7 @@ class LogScanner:
     def _prove(self, line: Line, shape: patterns.Kind) -> Block:
         """Join a proof with its cause: any error before FAILED, one right before a CMake Error."""
         suspect = self._suspect
+        self._target = self._target or patterns.failed_target(line.text)
         near = suspect is not None and (
             line.number - suspect.last_number <= _ADJACENT or _CALLS.search(line.text) is not None
         )
