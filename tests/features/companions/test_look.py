@@ -23,8 +23,12 @@ FIND = '[tool.setuptools.packages.find]\nwhere = ["py"]\n'
         ({**WHOLE, "/src/vision/version.txt": "0.23.0a0\n"}, {"version": "0.23.0a0"}),
         (WHOLE, {"version": None}),
         ({"/elsewhere": ""}, {"problem": "no such folder"}),
-        ({"/src/vision": ""}, {"problem": "no such folder"}),
+        ({"/src/vision": ""}, {"problem": "it is a file: unpack an archive first"}),
         ({"/src/vision/README": ""}, {"problem": "it holds no setup.py and no pyproject.toml"}),
+        (
+            {"/src/vision/vision-0.21.0/setup.py": "", "/src/vision/README": ""},
+            {"problem": "it holds no setup.py and no pyproject.toml; its folder vision-0.21.0 does"},
+        ),
         ({"/src/vision/setup.py": ""}, {"problem": f"{NONE} (looked for torchvision, src/torchvision)"}),
         ({"/src/vision/setup.py": "", "/src/vision/src/torchvision/__init__.py": ""}, {"version": None}),
         ({"/src/vision/setup.py": IN_PYTHON, "/src/vision/py/torchvision/__init__.py": ""}, {}),

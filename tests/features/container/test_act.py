@@ -96,3 +96,19 @@ def test_only_what_an_earlier_tool_wrote_goes(tmp_path: Path) -> None:
     mine.write_text("", "utf-8")
     write_files(container, tmp_path, "tests")
     assert mine.exists() and not old.exists()
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        (
+            "error running container: from /usr/bin/crun creating container for [/bin/sh]: no cgroup",
+            "buildah",
+        ),
+        ("failed to create shim task: OCI runtime create failed: runc create failed", "buildah"),
+        ("dial tcp: lookup registry-1.docker.io: no such host", "--registry"),
+        ('Error: building at STEP "RUN false": while running runtime: exit status 1', "Its steps are in"),
+    ],
+)
+def test_an_engine_that_starts_no_container_is_no_matter_of_the_steps(said: str, advice: str) -> None:
+    assert advice in act._advice(said, contain(workstation()), offline=False)

@@ -63,9 +63,13 @@ def look_at_companions(
 def _look(probe: Probe, name: str, path: str, *, any_package: bool) -> CompanionSource:
     root = probe.realpath(probe.absolute(path))
     if not probe.is_dir(root):
-        return CompanionSource(name=name, path=root, problem="no such folder")
-    if not any(probe.is_file(probe.join(root, file)) for file in BUILDS):
-        return CompanionSource(name=name, path=root, problem=f"it holds no {' and no '.join(BUILDS)}")
+        problem = "it is a file: unpack an archive first" if probe.is_file(root) else "no such folder"
+        return CompanionSource(name=name, path=root, problem=problem)
+    if not _builds(probe, root):
+        problem = f"it holds no {' and no '.join(BUILDS)}"
+        below = [child for child in probe.children(root) if _builds(probe, probe.join(root, child))]
+        problem += f"; its folder {below[0]} does" if len(below) == 1 else ""
+        return CompanionSource(name=name, path=root, problem=problem)
     places = _places(probe, root)
     if not any_package and not any(probe.is_dir(probe.join(root, place, name)) for place in places):
         looked = ", ".join(probe.join(place, name) for place in places)
@@ -85,6 +89,10 @@ def _look(probe: Probe, name: str, path: str, *, any_package: bool) -> Companion
         asks=project["asks"],
         forces={**dict(_FORCES.findall(setup)), **(_ONE_THREAD if _THREADS.search(setup) else {})},
     )
+
+
+def _builds(probe: Probe, folder: str) -> bool:
+    return any(probe.is_file(probe.join(folder, file)) for file in BUILDS)
 
 
 def _project(text: str) -> dict[str, Any]:

@@ -46,6 +46,11 @@ _NOT_HAD: Final = (
     *("dial tcp", "no such host", "connection refused", "i/o timeout", "TLS handshake", "x509:"),
     *("manifest unknown", "not found", "image not known", "no such image", "access to the resource"),
 )
+# Messages of engines whose runtime starts no container: of podman and buildah (4.3, 1.28), and docker.
+_NOT_STARTED: Final = (
+    *("did not get container create message from subprocess", "creating container for ["),
+    *("OCI runtime create failed", "OCI runtime error", "OCI permission denied"),
+)
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
@@ -226,6 +231,11 @@ def _advice(output: str, container: Container, *, offline: bool) -> str:
         return (
             "This buildah keeps the caches of all users in one folder, and another user's is there.\n"
             "Use a folder of your own: export TMPDIR=$HOME/.cache"
+        )
+    if any(words in output for words in _NOT_STARTED):
+        return (
+            f"{container.engine.name} starts no container on this machine, as where it is itself one.\n"
+            "buildah needs no runtime for it: --engine buildah (the package is called buildah, too)"
         )
     registry = container.base.partition("/")[0]
     if offline or any(words in output for words in _NOT_HAD):
