@@ -379,7 +379,8 @@ def _nothing(question: Question, finding: Finding, ways: _Ways) -> str:
     if same or (finding.status == "warn" and ways.now is not None and near.weight >= weigh(ways.now)):
         return f"No CUDA toolkit puts this right here{way}"  # what is no better is not nearer
     against = sorted(near.findings, key=lambda each: (each.status != "error", each.id != finding.id))
-    why = f": {against[0].text.partition('. ')[0]}" if against else ""
+    # The words of a plan with that toolkit: "is planned", "and this is 13.0".
+    why = f", of which a plan would say: {against[0].text.partition('. ')[0]}" if against else ""
     # Where one thing alone speaks against it, what that finding advises besides a toolkit helps here, too.
     rest = against[0].fix.replace(ADVISED, "").replace(OR_OTHERS, "").strip() if len(against) == 1 else ""
     way = (f". {rest.rstrip('.')}" if against and against[0].id == LIBC_ID and rest else "") + way
