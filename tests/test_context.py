@@ -16,10 +16,11 @@ from torchbuild_tasks import context
 from torchbuild_tasks.context import require_checkout
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.answers import KEPT_FILE
+from torchbuild_tasks.features.builds.named_build import Named, Place
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.settings import NamedBuild
-from torchbuild_tasks.values import replace
+from torchbuild_tasks.values import dumps, replace
 
 
 def test_a_verb_that_needs_a_checkout_gets_its_folder_or_says_why_not() -> None:
@@ -58,3 +59,24 @@ def test_a_build_keeps_answers_a_plan_takes_them_and_a_doctor_asks_anew(
     (tmp_path / "new/state" / KEPT_FILE).unlink()
     (tmp_path / "new/state" / KEPT_FILE).mkdir()
     context.look(request, everything=False, keeps=True)  # it cannot be written: they are asked again
+
+
+def test_a_described_machine_plans_a_named_build_whose_worktree_is_to_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout, dump = tmp_path / "pytorch", tmp_path / "machine.json"
+    texts = {"setup.py": "", "version.txt": "2.6.0a0\n", "CMakeLists.txt": "#", "torch/__init__.py": ""}
+    for name, text in texts.items():
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / name).write_text(text)
+    (checkout / "c10").mkdir()
+    dump.write_text(dumps(linux_facts()))
+    build = NamedBuild(name="debug", line=1)
+    place = Place(build=build, config="", main=checkout, folder=tmp_path / "pytorch-debug", worktree=True)
+    about = Named(settings=settings(), main=checkout, place=place)
+    monkeypatch.setattr(context, "read_named_build", lambda *_: about)
+    question = context.look(BuildRequest(source=str(checkout), name="debug", facts=str(dump)))
+    tree = question.facts.tree
+    assert (tree.problem, tree.version, tree.root) == (None, "2.6.0a0", str(place.folder))
+    assert question.settings.seen_from == str(checkout)
+    assert context.look(BuildRequest(name="debug", facts=str(dump))).facts.tree == linux_facts().tree

@@ -272,24 +272,24 @@ def look(
     settings = about.settings
     check_texts(request, settings)
     request, settings = set_stale_aside(request, settings)
+    source = request.source
     if about.place:
         request = replace(request, name=about.place.build.name, source=None)
+        source = str(about.place.folder) if source else None
     if request.wheels:
         request = replace(request, wheels=os.path.realpath(Path(request.wheels).expanduser()))
     catalog = load_catalog()
     if settings.failures:  # the user's come before ours
         catalog = Catalog(failure=(*settings.failures, *catalog.failure))
-    if request.facts:
-        facts = read_facts(Path(request.facts))
-        if request.source:
-            facts = _with_companions(_with_tree(facts, request, catalog), request, settings, catalog)
-            facts = _with_brought(facts, request, settings)
-        return Question(request, facts, catalog, settings)
-
     probe = Probe(patience=patience)
     if not everything:
         probe = replace(probe, answers=Answers(probe.state_folder()))
-    facts = _facts(request, settings, catalog, everything, probe)
+    if request.facts:
+        facts = _described(request, source, settings, catalog)
+        if source is None:
+            return Question(request, facts, catalog, settings)
+    else:
+        facts = _facts(request, settings, catalog, everything, probe)
     if keeps and probe.answers:
         _keep_answers(probe.answers)
     if about.place and about.place.worktree and not about.place.folder.exists():
@@ -298,12 +298,15 @@ def look(
     return Question(request, facts, catalog, settings)
 
 
-def _with_tree(facts: Facts, request: BuildRequest, catalog: Catalog) -> Facts:
-    """Return another machine's facts with the local checkout that --source names, not built yet."""
-    front_end = _read_by_front_end(catalog)
-    tree = look_at_tree(Probe(), str(request.source), front_end, tags=bool(request.torch))
+def _described(request: BuildRequest, source: str | None, settings: Settings, catalog: Catalog) -> Facts:
+    """Return another machine's facts, with the local checkout that `source` names, not built yet."""
+    facts = read_facts(Path(str(request.facts)))
+    if source is None:
+        return facts
+    tree = look_at_tree(Probe(), source, _read_by_front_end(catalog), tags=bool(request.torch))
     tree = replace(tree, cache=None, previous=None, installed=None, running=None)
-    return replace(facts, tree=tree, patches=(), companions=())
+    facts = replace(facts, tree=tree, patches=(), companions=())
+    return _with_brought(_with_companions(facts, request, settings, catalog), request, settings)
 
 
 def _keep_answers(answers: Answers) -> None:

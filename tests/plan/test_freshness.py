@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.machines import (
+    base_python,
     built,
     linux_facts,
     modern_tree,
@@ -213,6 +214,16 @@ def test_a_tree_made_by_hand_is_configured_anew() -> None:
     freshness = fresh(with_tree(linux_facts(), cache=cache))
     assert freshness.needs == "reconfigure"
     assert "no record of this tool" in freshness.because
+
+
+def test_the_ninja_of_a_venv_that_is_made_anew_is_gone() -> None:
+    """As under another HOME, where nothing says that the venv in the checkout is ours."""
+    venv = "/src/pytorch/.torchbuild/venv-3.11"
+    facts = built(linux_facts(pythons=(base_python(),)))
+    cache = CMakeCache(home="/src/pytorch", generator="Ninja", python=f"{venv}/bin/python")
+    for program, needs in ((f"{venv}/bin/ninja", "reconfigure"), ("/usr/bin/ninja", "nothing")):
+        found = fresh(with_tree(facts, cache=replace(cache, make_program=program)))
+        assert (found.needs, program in found.because) == (needs, needs == "reconfigure")
 
 
 def test_a_deleted_cache_is_made_again_with_the_variables() -> None:

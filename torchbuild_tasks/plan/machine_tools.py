@@ -14,6 +14,7 @@ from typing import Final
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.catalog.rows import BringRow
 from torchbuild_tasks.model import BuildPlan, Choice, CMakeCache, Finding, Python, Tool
+from torchbuild_tasks.plan.artifacts import starts_others
 from torchbuild_tasks.plan.index import asks_index
 from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
@@ -169,13 +170,18 @@ def check_better(question: Question, python: Python, *, foreign: bool) -> Iterat
 
 
 def check_own(question: Question, missing: tuple[str, ...]) -> Iterator[Finding]:
-    """Report what is installed from PyPI though --machine-tools says that nothing is."""
-    for text in missing if question.given("machine_tools") else ():
-        if re.match(r"ninja\b(?!-)", text):
-            said = "--machine-tools, and this machine has no ninja: pip installs one, "
+    """Report what is installed from PyPI though --machine-tools, or this system, says that nothing is."""
+    foreign = not starts_others(question)
+    for text in missing if foreign or question.given("machine_tools") else ():
+        program = re.match(r"(ninja|cmake)\b(?!-)", text)
+        if program is None or (program[1] == "cmake" and not foreign):
+            continue
+        said = f"this machine has no {program[1]} that fits, and that of PyPI does not start on it"
+        if not foreign:
+            said = f"--machine-tools, and this machine has no {program[1]}: pip installs one, "
             said += "for the build cannot do without"
-            fix = f"Install the machine's own: {how_to_install(question.facts, question.catalog, 'ninja')}"
-            yield Finding.warn("ninja", said, fix)
+        own = how_to_install(question.facts, question.catalog, program[1])
+        yield Finding.warn(program[1], said, f"Install the machine's own: {own}")
 
 
 def check_log(question: Question, python: Python | None, brought: tuple[str, ...]) -> Iterator[Finding]:
@@ -209,6 +215,6 @@ def _row(question: Question, name: str) -> BringRow | None:
 
 def _may(question: Question, *, wheels: bool = True) -> bool:
     """Say whether anything may be taken from PyPI, or from the folder of wheels that stands for it."""
-    if question.given("machine_tools"):
+    if question.given("machine_tools") or not starts_others(question):
         return False
     return asks_index(question) or not wheels or bool(question.value("wheels", ""))

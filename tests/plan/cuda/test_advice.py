@@ -23,9 +23,9 @@ from torchbuild_tasks.plan.cuda.advice import (
     ARCHIVE,
     _torch_that_fits,
     advise,
-    candidates_for,
     choose_best,
 )
+from torchbuild_tasks.plan.cuda.candidates import candidates_for
 from torchbuild_tasks.plan.cuda.values import OTHER_TORCH
 from torchbuild_tasks.values import replace
 
@@ -345,7 +345,9 @@ def test_the_nearest_is_the_one_that_fewest_findings_speak_against() -> None:
     )
     fixes = [finding.fix for finding in toolkit_findings(plan_of(here, cuda=True))]
     assert any(
-        "The nearest is 12.8: CUDA 12.8 does not compile with this system's glibc" in fix for fix in fixes
+        "The nearest is 12.8, of which a plan would say: CUDA 12.8 does not compile with this system's glibc"
+        in fix
+        for fix in fixes
     )
 
 
@@ -518,3 +520,61 @@ def test_a_python_that_the_advised_torch_takes_may_stay() -> None:
         assert torch_too.fix.startswith("Take torch")
         assert told.fix.startswith("Take torch") is stays
         assert told.fix.endswith("--python 3.14")
+
+
+def test_a_warning_is_not_sent_against_its_own_words_by_an_error() -> None:
+    """GCC 11 and CUDA 11.4 for torch 1.10: 11.7 ends the error, and is said not to be built with, too."""
+    facts = machine("1.10.0", "11.4", compilers=(tool("g++", "11.4.0"), tool("gcc", "11.4.0")))
+    host = replace(facts.host, distribution="Ubuntu 22.04.5 LTS")
+    plan = plan_of(replace(facts, host=host), cuda=True)
+    warning = found(plan.findings, "cuda-toolkit")
+    error = found(plan.findings, "host-compiler")
+    assert "<11.4" in warning.text and "CUDA 11.3" in warning.fix and "g++-10" in warning.fix
+    assert "11.7" not in warning.fix + error.fix and error.fix.count("g++-10") == 1
+
+
+def test_no_sentence_of_advice_hangs_at_the_end_of_a_command() -> None:
+    for torch in TORCHES:
+        for here in RELEASES[::3]:
+            facts = machine(torch, here, compilers=(tool("g++", "11.4.0"), tool("gcc", "11.4.0")))
+            said = [each.fix for each in plan_of(facts, cuda=True).findings]
+            assert not [fix for fix in said if "{" in fix or fix.endswith(", first.")], (torch, here)
+
+
+def test_what_upstream_never_built_with_is_not_the_only_way_of_an_error() -> None:
+    facts = machine("2.10.0", "13.0", capability="8.6")
+    facts = replace(facts, host=replace(facts.host, libc="glibc 2.42"))
+    fix = found(plan_of(facts, cuda=True).findings, "cuda-libc").fix
+    assert "upstream did not build this torch with it" in fix and "or take torch 2.1" in fix
+
+
+@pytest.mark.parametrize(
+    ("here", "capability", "arch", "words"),
+    [
+        ("13.0", "6.1", "7.5", "code and PTX of newer GPUs do not run on it"),
+        ("12.4", "12.0", "9.0+PTX", "so it runs PTX, compiled again at start"),
+        ("12.4", "12.0", "8.6", "has no PTX for it either"),
+        ("12.8", "3.7", "8.6", "code and PTX of newer GPUs do not run on it"),
+    ],
+)
+def test_ptx_runs_on_newer_gpus_only(here: str, capability: str, arch: str, words: str) -> None:
+    plan = plan_of(machine("2.9.1", here, capability=capability), cuda=True, arch=arch)
+    (finding,) = [each for each in plan.findings if each.id == "gpu-code"]
+    assert words in finding.text
+    code = [each for each in plan.findings if each.id == "architectures" and "no kernel image" in each.text]
+    assert all(each.fix.startswith("Unless") is ("newer GPUs" in words) for each in code)
+
+
+def test_another_architecture_is_no_way_out_for_the_one_gpu_that_is_here() -> None:
+    facts = machine("2.9.1", "13.0", capability="6.1")
+    said = [each for each in plan_of(facts, cuda=True).findings if "does not compile for" in each.text]
+    assert said and "another --arch" not in said[0].fix
+    named = [each for each in plan_of(facts, cuda=True, arch="6.1").findings if "does not comp" in each.text]
+    assert "Or name another --arch." in named[0].fix
+
+
+def test_a_misspelt_architecture_is_said_beside_a_toolkit_that_is_not_here() -> None:
+    for asked in (None, "12.7"):
+        plan = plan_of(cuda_facts(), cuda=True, arch="Amperre", cuda_toolkit=asked)
+        assert "did you mean Ampere?" in found(plan.findings, "architectures").text
+        assert plan_of(cuda_facts(), cuda=True, arch="Ampere", cuda_toolkit=asked).verdict == "refuse"

@@ -127,19 +127,48 @@ def test_a_version_that_is_not_here() -> None:
     assert "13.0 (/usr/local/cuda-13.0)" in text
 
 
-def test_where_another_is_asked_for_those_that_could_compile_are_offered() -> None:
+def fix_of(facts: Facts, **flags: Any) -> str:
+    return found(plan_of(facts, cuda=True, **flags).findings, "cuda-toolkit").fix
+
+
+def test_where_another_is_asked_for_that_one_is_offered_first_and_then_what_is_here() -> None:
     broken = replace(toolkit("12.8"), problem="it has no nvcc")
-    findings = plan_of(cuda_facts(toolkit("13.0"), broken), cuda=True, cuda_toolkit="12.6").findings
-    fix = found(findings, "cuda-toolkit").fix
-    assert "Usable here" not in fix  # this torch refuses 13.0
-    findings = plan_of(cuda_facts(toolkit("12.4"), broken), cuda=True, cuda_toolkit="12.6").findings
-    fix = found(findings, "cuda-toolkit").fix
-    assert fix.startswith("Usable here: 12.4 (/usr/local/cuda-12.4). ")
-    assert "12.8 (/usr" not in fix
-    known = plan_of(cuda_facts(toolkit("12.4")), cuda=True, cuda_toolkit="pypi:12.7").findings
-    assert (
-        "pypi:12.4" in found(known, "cuda-toolkit").fix and "pypi:13" not in found(known, "cuda-toolkit").fix
-    )
+    fix = fix_of(cuda_facts(toolkit("13.0"), broken), cuda_toolkit="12.6")
+    assert fix.startswith("Take --cuda-toolkit pypi:12.6") and "13.0" not in fix  # this torch refuses 13.0
+    fix = fix_of(cuda_facts(toolkit("12.4"), broken), cuda_toolkit="12.6")
+    assert fix.startswith("Take --cuda-toolkit pypi:12.6")
+    assert fix.count("12.4") == 1 and fix.endswith(" Or take what is here: --cuda-toolkit 12.4.")
+    fix = fix_of(cuda_facts(toolkit("12.4")), cuda_toolkit="pypi:12.7")
+    assert "pypi:12.4" in fix and "pypi:13" not in fix
+
+
+@each_case(
+    ("asked", "environ", "first"),
+    [
+        ("cu126", {}, "pypi:12.6"),
+        ("v12.6", {}, "pypi:12.6"),
+        ("/usr/local/cuda-12.6", {}, "pypi:12.6"),
+        ("", {"CUDA_HOME": "/usr/local/cuda-12.6"}, "pypi:12.6"),
+        ("/usr/local/cuda-99", {}, "12.4"),
+        ("12.7", {}, "12.4"),
+        ("", {"CUDA_HOME": "/opt/gone"}, "12.4"),
+    ],
+)
+def test_a_toolkit_is_asked_for_in_several_spellings(asked: str, environ: dict[str, str], first: str) -> None:
+    facts = cuda_facts(toolkit("12.4"), environ=environ, tree=tree(version="2.6.0"))
+    fix = fix_of(facts, cuda_toolkit=asked or None)
+    assert fix.startswith(f"Take --cuda-toolkit {first} (")
+    assert fix.count("12.4") == 1
+
+
+def test_one_that_nothing_puts_together_is_to_be_installed_if_it_is_wanted() -> None:
+    fix = fix_of(cuda_facts(toolkit("12.4"), tree=tree(version="2.6.0")), cuda_toolkit="12.1")
+    assert fix.startswith("Take --cuda-toolkit 12.4 (it is here)") and "Or install CUDA 12.1 (https" in fix
+
+
+@pytest.mark.parametrize("asked", ["cu124", "v12.4", "CUDA 12.4", "cuda-12.4", "/usr/local/cuda-12.4"])
+def test_one_that_is_here_is_taken_in_any_spelling(asked: str) -> None:
+    assert chosen(toolkit("12.4"), toolkit("12.6"), cuda_toolkit=asked).root == "/usr/local/cuda-12.4"
 
 
 @pytest.mark.parametrize("versions", list(itertools.permutations(("11.8", "12.4", "12.6"))), ids=str)

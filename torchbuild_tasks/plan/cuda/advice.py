@@ -7,36 +7,39 @@ checks accept. A fix contains a placeholder, which is filled in here.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Final
 
 import msgspec
 from packaging.version import Version
 
-from torchbuild_tasks.catalog.match import admits, row_version
+from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Finding, Toolkit
 from torchbuild_tasks.plan.compiler import (
-    INSTALLABLE,
     check_compilers,
-    check_host,
     choose_compilers,
     list_installable,
 )
-from torchbuild_tasks.plan.cuda.archs import choose_archs
-from torchbuild_tasks.plan.cuda.checks import LIBC_ID, SEARCH_ID, TOOLKIT_ID, check_archs, check_toolkit
+from torchbuild_tasks.plan.cuda.candidates import (
+    WEIGHTS,
+    Candidate,
+    candidates_for,
+    common_errors,
+    ends,
+    in_archive,
+    judge,
+    puts_right,
+    weigh,
+)
+from torchbuild_tasks.plan.cuda.checks import LIBC_ID, TOOLKIT_ID
 from torchbuild_tasks.plan.cuda.devices import devices
-from torchbuild_tasks.plan.cuda.driver import check_driver
-from torchbuild_tasks.plan.cuda.managed import managed_series
 from torchbuild_tasks.plan.cuda.toolkit import (
-    FOLDER,
     MANAGED,
-    NVCC_NAMES,
-    ROOTS,
+    asked_series,
     choose_toolkit,
     cuda_row,
     distance,
-    host_limits,
     series_of,
     torch_rows,
     why_unusable,
@@ -44,59 +47,24 @@ from torchbuild_tasks.plan.cuda.toolkit import (
 from torchbuild_tasks.plan.cuda.values import (
     ADVISED,
     OR_ADVISED,
+    OR_OTHERS,
     OTHER_TORCH,
     ChosenToolkit,
     Device,
     OtherTorch,
 )
 from torchbuild_tasks.plan.environment import first_python, fits
-from torchbuild_tasks.plan.jetson import COMPAT, board, check_jetson, later_jetpack
+from torchbuild_tasks.plan.jetson import board, later_jetpack
 from torchbuild_tasks.plan.packages import how_to_install_gcc
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import split_assignment
-from torchbuild_tasks.plan.toolset import check_toolset, choose_toolset
 from torchbuild_tasks.plan.variables import decide
 from torchbuild_tasks.values import replace
 
 ARCHIVE: Final = "https://developer.nvidia.com/cuda-toolkit-archive"
-# The weight of each kind of warning, to compare two toolkits: most for what does not run at all, less for
-# what upstream never built with, even if its extensions do not know the GPU. An error weighs more than all.
-WEIGHTS: Final = {
-    "driver": 8,
-    "gpu-code": 5,
-    "cuda-toolkit": 3,
-    "jetpack-cuda": 8,
-    "jetson-wheels": 8,
-    "cudnn": 0,
-    SEARCH_ID: 0,
-}
-_ERROR: Final = 100
 WITHOUT: Final = "Build without CUDA (--cpu), or where glibc is: nothing else helps here."
 # What must be gone with another torch that is advised.
 _TOLD: Final = ("cuda-toolkit", "gpu-code", "driver", "host-compiler", "architectures")
-
-
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """An obtainable toolkit: its value of --cuda-toolkit, and the findings of the checks with it.
-
-    `place` is 0 for one that is installed, 1 for one that can be put together, 2 for one that is only
-    in NVIDIA's archive. `gcc` is the major of a host compiler that must be installed for it.
-    """
-
-    word: str
-    version: Version
-    place: int
-    findings: tuple[Finding, ...] = ()
-    gcc: int | None = None
-
-    @property
-    def weight(self) -> int:
-        return weigh(self.findings)
-
-
-def weigh(findings: Iterable[Finding]) -> int:
-    """Return the sum of the weights of a toolkit's findings."""
-    return sum(_ERROR if each.status == "error" else WEIGHTS.get(each.id, 1) for each in findings)
 
 
 class _Ways(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +99,7 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
     word = _word_of(chosen)
     ways = _Ways(
         candidates=candidates,
-        now=_judge(question, word, devices(question)) if word else None,
+        now=judge(question, word, devices(question)) if word else None,
         refused=any(each.status == "error" and ADVISED in each.fix for each in findings),
         torch=any(OTHER_TORCH in each.fix for each in findings),
         more=functools.cache(lambda: tuple(candidates_for(_with_installable(question)))),
@@ -144,7 +112,10 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
 
 
 def _choose_lead(question: Question, findings: tuple[Finding, ...], ways: _Ways) -> Candidate | None:
-    """Return the toolkit with which all errors are gone; of warnings alone, the best that ends one."""
+    """Return the toolkit with which all errors are gone, and if one does, what is warned of, too.
+
+    Of warnings alone it is the best that ends one.
+    """
     wanted = [each for each in findings if _wants_toolkit(each)]
     errors = [each for each in wanted if each.status == "error"]
     if not errors:
@@ -153,6 +124,11 @@ def _choose_lead(question: Question, findings: tuple[Finding, ...], ways: _Ways)
     best = best_toolkit(question, errors, ways.candidates)
     if best is None and any(ADVISED in each.fix for each in errors):
         best = best_toolkit(question, errors, ways.more(), installing=True)
+    heavy = [each for each in wanted if weigh((each,))]
+    if best and not all(ends(best, each) for each in heavy):
+        whole = best_toolkit(question, heavy, ways.candidates)
+        whole = whole or best_toolkit(question, heavy, ways.more(), installing=True)
+        best = whole if whole and whole.weight < best.weight and whole.place <= best.place else best
     return best
 
 
@@ -199,7 +175,7 @@ def choose_best(question: Question) -> ChosenToolkit:
     if first.toolkit is None or len(able) < 2 or first.choice is None or first.choice.source != "default":
         return first
     gpus = devices(question)
-    judged = {each.path: _judge(question, each.path, gpus) for each in able}
+    judged = {each.path: judge(question, each.path, gpus) for each in able}
     weights = {path: weigh(found) for path, found in judged.items()}
     best = min(able, key=lambda each: weights[each.path])
     if weights[best.path] >= weights[first.root]:
@@ -226,112 +202,25 @@ def best_toolkit(
         candidates: each with its findings. An error that all of them have is counted against none.
         installing: whether only those count for which a host compiler is installed.
     """
-    errors = [{(f.id, f.text) for f in each.findings if f.status == "error"} for each in candidates]
-    common = set.intersection(*errors) if errors else set()
+    common = common_errors(candidates)
     asked = [each for each in candidates if each.gcc or not installing]
     wanted = tuple(findings)
-    fitting = [each for each in asked if all(_puts_right(each, finding, common) for finding in wanted)]
+    fitting = [each for each in asked if all(puts_right(each, finding, common) for finding in wanted)]
     planned = choose_toolkit(question).version if fitting else None
+    # One that is asked for and not here comes before what is here.
+    asked_for = asked_series(question) if fitting and planned is None else None
     present = {device.capability for device in devices(question)} if fitting else set()
     built = {Version(text) for row in torch_rows(question) for text in row.built}
 
-    def away(each: Candidate) -> tuple[bool, int, bool, int, bool, bool, bool, int]:
+    def away(each: Candidate) -> tuple[bool, int, bool, bool, int, bool, bool, bool, int]:
         other = planned is not None and each.version.major != planned.major
         row = cuda_row(question, each.version)
         old = row is not None and bool(present & {*row.deprecated})
         last = old, each.version not in built, distance(question, each.version)
-        return each.place == 2, each.weight, other, each.place, each.version != planned, *last
+        ours = asked_for is not None and each.version == asked_for
+        return each.place == 2, each.weight, not ours, other, each.place, each.version != planned, *last
 
     return min(fitting, key=away, default=None)
-
-
-def candidates_for(question: Question) -> Iterator[Candidate]:
-    """Return every obtainable toolkit for this machine, each with the findings of the checks.
-
-    A series that is here is judged by what its files say, not by its row as one to install.
-    """
-    gpus = devices(question)
-    able = [toolkit for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
-    for toolkit in able:
-        if version := series_of(toolkit.version):
-            only = sum(f"{other.version}.".startswith(f"{version}.") for other in able) == 1
-            word = str(version) if only else toolkit.path
-            found, gcc = _try(question, toolkit.path, gpus)
-            yield Candidate(word=word, version=version, place=0, findings=found, gcc=gcc)
-    known = board(question)
-    if known is not None and not known.sbsa:
-        return
-    for text in managed_series(question):
-        found, gcc = _try(question, MANAGED + text, gpus)
-        yield Candidate(word=MANAGED + text, version=Version(text), place=1, findings=found, gcc=gcc)
-    host, here = question.facts.host, {series_of(toolkit.version) for toolkit in able}
-    for row in question.catalog.cuda:
-        if row_version(row.version) in here:
-            continue
-        if host.arch == "x86_64" or (host.os == "linux" and row_version(row.version) >= row_version("11.0")):
-            yield _in_archive(question, row.version, gpus)
-
-
-def _in_archive(question: Question, version: str, gpus: tuple[Device, ...]) -> Candidate:
-    """Judge a release as if it were installed, by its row."""
-    path = question.separator.join(("", "cuda", version))
-    nvcc = question.separator.join((path, "bin", "nvcc"))
-    toolkit = Toolkit(path=path, found_via="archive", version=version, nvcc=nvcc, headers=True)
-    cuda = replace(question.cuda, toolkits=(*question.cuda.toolkits, toolkit))
-    as_if = replace(question, facts=replace(question.facts, cuda=cuda))
-    found, gcc = _try(as_if, path, gpus)
-    return Candidate(word="", version=Version(version), place=2, findings=found, gcc=gcc)
-
-
-def _judge(question: Question, word: str, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
-    """Return the warnings and errors of the checks with this value of --cuda-toolkit."""
-    return _try(question, word, gpus)[0]
-
-
-def _try(question: Question, word: str, gpus: tuple[Device, ...]) -> tuple[tuple[Finding, ...], int | None]:
-    """Return these, and the major of the GCC that is taken and must be installed.
-
-    The GPUs are the same whatever the toolkit and the torch, and merging them for each took a seventh.
-    """
-    request = question.request
-    named = (*ROOTS, FOLDER, *NVCC_NAMES)
-    kept = tuple(text for text in request.set if split_assignment(text)[0] not in named)
-    asked = replace(question, request=replace(request, cuda_toolkit=word, set=kept))
-    chosen = choose_toolkit(asked)
-    limits = host_limits(asked, chosen)
-    toolset = choose_toolset(asked, limits)
-    compilers = choose_compilers(asked, toolset, limits)
-    found = (
-        *check_toolkit(asked, chosen, gpus),
-        *check_host(asked, compilers, limits),
-        *check_toolset(asked, toolset, limits),
-        *check_driver(asked, chosen.version, gpus),
-        *check_archs(asked, chosen, choose_archs(asked, chosen, gpus), gpus),
-        *check_jetson(asked, chosen),
-    )
-    cxx = compilers.tool
-    gcc = Version(str(cxx.version)).major if cxx and cxx.found_via == INSTALLABLE else None
-    return tuple(finding for finding in found if finding.status in ("warn", "error")), gcc
-
-
-def _puts_right(candidate: Candidate, finding: Finding, common: set[tuple[str, str]]) -> bool:
-    """Say whether a finding is gone with a candidate, and no error is the candidate's own.
-
-    Of an error a warning may remain: the build is not refused any more.
-    """
-    if not _ends(candidate, finding):
-        return False
-    for each in candidate.findings:
-        if each.status == "error" and (each.id, each.text) not in common:
-            return False
-        if each.id == "jetpack-cuda" and COMPAT not in each.fix:  # the board's driver does not run it
-            return False
-    return True
-
-
-def _ends(candidate: Candidate, finding: Finding) -> bool:
-    """Say whether a finding is gone with a candidate, or only its warning left of an error."""
-    return not any(f.id == finding.id and f.status in (finding.status, "error") for f in candidate.findings)
 
 
 def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
@@ -354,17 +243,31 @@ def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
     other = ways.other() if finding.status == "warn" and untried else None
     if other and (only or ARCHIVE not in other.words):
         sentence = f"Take {other.words}"  # the next plan would say so of that toolkit, or still of this torch
+    elif best and only and finding.status == "error" and _is_untried(best, ways) and (way := ways.other()):
+        sentence += f"; or take {way.words}"
     elif best and only and ways.torch and finding.id in _TOLD and (way := ways.other()):
         sentence = f"Take {way.words}; or, with this torch, {sentence[0].lower()}{sentence[1:]}"
-    short = (
-        f"; or {sentence[0].lower()}{sentence[1:]}" if best and not _costs_more(best, finding, ways) else ""
-    )
-    return replace(finding, fix=finding.fix.replace(ADVISED, f"{sentence}.").replace(OR_ADVISED, short))
+    short = f"; or {sentence[0].lower()}{sentence[1:]}" if _is_second_way(best, finding, ways) else ""
+    others = _others(question, finding, best, ways) if OR_OTHERS in finding.fix else ""
+    fix = finding.fix.replace(ADVISED, f"{sentence}.").replace(OR_ADVISED, short).replace(OR_OTHERS, others)
+    return replace(finding, fix=fix)
+
+
+def _others(question: Question, finding: Finding, best: Candidate | None, ways: _Ways) -> str:
+    """Return the other ways where what is asked for is not here: the very release, and what is installed."""
+    common = common_errors(ways.candidates)
+    able = [each for each in ways.candidates if each != best and puts_right(each, finding, common)]
+    wanted = asked_series(question)
+    brought = best is not None and best.version == wanted
+    install = not brought and any(each.place == 2 and each.version == wanted for each in able)
+    here = [question.line("--cuda-toolkit", each.word) for each in able if each.place == 0]
+    words = f" Or install CUDA {wanted} ({ARCHIVE}): --cuda-toolkit PATH." if install else ""
+    return words + (f" Or take what is here: {', '.join(here)}." if here else "")
 
 
 def _best_for(question: Question, finding: Finding, ways: _Ways) -> Candidate | None:
     """Return the plan's own answer where that ends this finding, too; else the best for this one."""
-    if ways.lead and _ends(ways.lead, finding):
+    if ways.lead and ends(ways.lead, finding):
         return ways.lead
     best = _if_better(best_toolkit(question, [finding], ways.candidates), finding, ways)
     if best is None and ADVISED in finding.fix:
@@ -381,8 +284,16 @@ def _if_better(best: Candidate | None, finding: Finding, ways: _Ways) -> Candida
 
 def _after_lead(question: Question, finding: Finding, lead: Candidate) -> str:
     """Leave out another toolkit than the plan's; what is then left, the next plan says."""
-    first = f"{_sentence(question, lead)}, first."
+    sentence = _sentence(question, lead)
+    first = f"First {sentence[0].lower()}{sentence[1:]}: what else is found asks for it, and this may stay."
     return finding.fix.replace(ADVISED, first).replace(OR_ADVISED, "")
+
+
+def _is_second_way(best: Candidate | None, finding: Finding, ways: _Ways) -> bool:
+    """Say whether a toolkit is one way of two; not where it asks for a compiler, as the first way does."""
+    if best is None or (best.gcc and finding.id == "host-compiler"):
+        return False
+    return not _costs_more(best, finding, ways)
 
 
 def _costs_more(best: Candidate, finding: Finding, ways: _Ways) -> bool:
@@ -464,13 +375,14 @@ def _nothing(question: Question, finding: Finding, ways: _Ways) -> str:
             distance(question, each.version),
         ),
     )
-    same = not _ends(near, finding)
+    same = not ends(near, finding)
     if same or (finding.status == "warn" and ways.now is not None and near.weight >= weigh(ways.now)):
         return f"No CUDA toolkit puts this right here{way}"  # what is no better is not nearer
     against = sorted(near.findings, key=lambda each: (each.status != "error", each.id != finding.id))
-    why = f": {against[0].text.partition('. ')[0]}" if against else ""
+    # The words of a plan with that toolkit: "is planned", "and this is 13.0".
+    why = f", of which a plan would say: {against[0].text.partition('. ')[0]}" if against else ""
     # Where one thing alone speaks against it, what that finding advises besides a toolkit helps here, too.
-    rest = against[0].fix.replace(ADVISED, "").strip() if len(against) == 1 else ""
+    rest = against[0].fix.replace(ADVISED, "").replace(OR_OTHERS, "").strip() if len(against) == 1 else ""
     way = (f". {rest.rstrip('.')}" if against and against[0].id == LIBC_ID and rest else "") + way
     return f"No CUDA toolkit puts this right here. The nearest is {near.version}{why}{way}"
 
@@ -497,7 +409,7 @@ def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> O
     gpus = devices(question)
     planned = _word_of(chosen) if chosen.root else ""
     # What the host compiler does, and a driver that no toolkit helps, have a fix of their own.
-    now = _judge(question, planned, gpus) if planned else ()
+    now = judge(question, planned, gpus) if planned else ()
     own = (f for f in now if f.id == "host-compiler" or (f.id == "driver" and not _wants_toolkit(f)))
     apart = {(f.id, f.text) for f in own}
 
@@ -508,7 +420,7 @@ def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> O
     series = [each for each in _nearest_series(question) if _compiles(question, each)]
     able = [each for each in series if _has_python(each)]
     for built in (able, [each for each in series if each not in able]):
-        names = ((as_if, chosen.name) for as_if in built if planned and suits(_judge(as_if, planned, gpus)))
+        names = ((as_if, chosen.name) for as_if in built if planned and suits(judge(as_if, planned, gpus)))
         others = (
             (as_if, _name(question, each))
             for as_if in built
@@ -533,8 +445,8 @@ def _nearest_toolkits(question: Question, candidates: Iterable[Candidate]) -> li
 def _findings_with(question: Question, candidate: Candidate, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
     """Return the findings of a torch with a candidate."""
     if candidate.word:
-        return _judge(question, candidate.word, gpus)
-    return _in_archive(question, str(candidate.version), gpus).findings
+        return judge(question, candidate.word, gpus)
+    return in_archive(question, str(candidate.version), gpus).findings
 
 
 def _name(question: Question, candidate: Candidate) -> str:

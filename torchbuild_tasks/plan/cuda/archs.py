@@ -121,10 +121,12 @@ def _plain(numbers: str) -> tuple[Arch, ...]:
 
 def choose_archs(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, ...]) -> ChosenArchs:
     """Decide the architectures of a CUDA build for a machine with these GPUs."""
-    if chosen.choice is None:
-        return ChosenArchs()
     asked, because, source = _read_request(question)
     try:
+        if chosen.choice is None:
+            if are_named(question):
+                read_archs(question, asked)  # a word that nobody knows needs no toolkit to be refused
+            return ChosenArchs()
         return _decide_archs(question, chosen, gpus, asked, because, source)
     except UnknownArch as error:
         return ChosenArchs(problem=f"{asked} ({because}): {error}")

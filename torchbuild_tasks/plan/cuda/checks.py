@@ -17,6 +17,7 @@ from torchbuild_tasks.plan.cuda.archs import (
     NAME,
     WORDS,
     arch_list,
+    are_named,
     asked_archs,
     capability,
     capability_for,
@@ -39,11 +40,11 @@ from torchbuild_tasks.plan.cuda.toolkit import (
     named_nvcc,
     series_of,
     torch_rows,
-    why_unusable,
 )
 from torchbuild_tasks.plan.cuda.values import (
     ADVISED,
     OR_ADVISED,
+    OR_OTHERS,
     OTHER_TORCH,
     Arch,
     Capability,
@@ -87,6 +88,8 @@ def check_archs(
     if able:  # a weak card beside a good one
         which = f"Or leave it out: --arch {as_word(arch_list(able))}"
         found = [replace(each, fix=each.fix.replace(ANOTHER, f"{which}.")) for each in found]
+    elif not are_named(question):  # for the GPUs that are here no other one helps
+        found = [replace(each, fix=each.fix.replace(f" {ANOTHER}", "")) for each in found]
     found += _check_devices(question, chosen, archs, gpus)
     if not any(finding.status == "error" for finding in found):
         found += _check_code(question, chosen, archs, gpus)
@@ -200,7 +203,10 @@ def _check_devices(
             f"{device.name} has compute capability {device.capability}, and {NAME}={arch_list(archs.archs)} "
             'has no code that it can run: torch would say "no kernel image is available"'
         )
-        yield Finding.warn(ARCHS_ID, text, "Add it unless torch is for another machine: --arch auto")
+        fix = "Add it unless torch is for another machine: --arch auto"
+        if _is_dropped(question, chosen, capability(str(device.capability))):
+            fix = "Unless torch is for another machine, take a toolkit that compiles for it, and --arch auto."
+        yield Finding.warn(ARCHS_ID, text, fix)
 
 
 def _check_code(
@@ -226,9 +232,20 @@ def _check_code(
             )
             yield Finding.ok(CODE_ID, text + first)
             continue
-        text += ", so it runs PTX at most, compiled again at start"
+        if _is_dropped(question, chosen, own):
+            text += ", and code and PTX of newer GPUs do not run on it"
+        elif any(arch.ptx and arch.capability <= own for arch in archs.archs):
+            text += ", so it runs PTX, compiled again at start"
+        else:
+            text += f", and {NAME}={arch_list(archs.archs)} has no PTX for it either"
         fix = ADVISED if own not in known else OTHER_TORCH
         yield Finding.warn(CODE_ID, text, fix)
+
+
+def _is_dropped(question: Question, chosen: ChosenToolkit, code: Capability) -> bool:
+    """Say whether a GPU is older than all that a toolkit compiles for."""
+    known = known_archs(question, chosen)
+    return bool(known) and capability_for(question, code, chosen.version).plain < known[0]
 
 
 def _check_flash(question: Question, archs: ChosenArchs) -> Iterator[Finding]:
@@ -262,7 +279,7 @@ def check_toolkit(
 ) -> tuple[Finding, ...]:
     """Report every finding about the toolkit of a CUDA build."""
     if chosen.problem:
-        fix = f"{_others(question)}{_known(question)} {ADVISED}"
+        fix = f"{_known(question)}{ADVISED}{OR_OTHERS}"
         return (Finding.error(TOOLKIT_ID, chosen.problem, fix),)
     if chosen.choice is None:
         return (_none(question, chosen),)
@@ -292,20 +309,11 @@ def _none(question: Question, chosen: ChosenToolkit) -> Finding:
 
 
 def _known(question: Question) -> str:
-    """Return what --cuda-toolkit can be: a series with parts where one was asked for, else a folder."""
+    """Return the series that have parts, where one was asked for."""
     known = [each for each in managed_series(question) if not _refused(question, Version(each))]
     if known and question.value("cuda_toolkit", "").startswith(MANAGED):
-        return f"Name a series that is known: --cuda-toolkit {', '.join(MANAGED + each for each in known)}."
-    return "Name one with --cuda-toolkit PATH."
-
-
-def _others(question: Question) -> str:
-    able = [
-        t for t in question.cuda.toolkits if not (why_unusable(t) or _refused(question, series_of(t.version)))
-    ]
-    if not able:
-        return ""
-    return f"Usable here: {', '.join(f'{t.version} ({t.path})' for t in able)}. "
+        return f"Name a series that is known: --cuda-toolkit {', '.join(MANAGED + each for each in known)}. "
+    return ""
 
 
 def _contradictions(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:

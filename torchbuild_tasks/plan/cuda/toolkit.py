@@ -26,7 +26,8 @@ FOLDER = "CUDAToolkit_ROOT"  # CMake's own name: it is set to the toolkit's, and
 # nvcc may be named in any of these; one outside of every found toolkit is left alone (it may be a wrapper).
 NVCC_NAMES = ("CUDACXX", "CMAKE_CUDA_COMPILER", "CUDA_NVCC_EXECUTABLE")
 MANAGED = "pypi:"
-_VERSION = re.compile(r"\d+(\.\d+)*")
+# A version as it is typed (12.6), as folders are called, and as torch's indexes and wheels (cu126).
+_VERSION = re.compile(r"(?:cuda[- ]?|v)?(\d+(?:\.\d+)*)|cu(\d+)(\d)", re.IGNORECASE)
 _IN_PATH = re.compile(r"(?:[\\/]v|cuda-)(\d+\.\d+)(?:[\\/]|$)", re.IGNORECASE)
 # nvcc's own switch, with which the user takes the risk.
 ALLOW = "-allow-unsupported-compiler"
@@ -95,11 +96,11 @@ def series_of(version: str | None) -> Version | None:
 def _choose_asked(question: Question, wanted: str, because: str, source: Source) -> ChosenToolkit:
     if wanted.startswith(MANAGED):
         return _choose_managed(question, wanted.removeprefix(MANAGED), because, source)
-    if not _VERSION.fullmatch(wanted):
-        matching = [t for t in question.cuda.toolkits if _is_called(wanted, t)]
-        if not matching:
-            return ChosenToolkit(problem=f"{wanted} ({because}) was not looked at")
-        return _choose_found(matching[0], because, source)
+    if called := next((t for t in question.cuda.toolkits if _is_called(wanted, t)), None):
+        return _choose_found(called, because, source)
+    if not (version := _in_digits(wanted)):
+        return ChosenToolkit(problem=f"no CUDA toolkit was found in {wanted} ({because})")
+    wanted = version
     matching = [t for t in question.cuda.toolkits if f"{t.version}.".startswith(f"{wanted}.")]
     able = [toolkit for toolkit in matching if not why_unusable(toolkit)]
     if len(able) == 1:
@@ -109,6 +110,21 @@ def _choose_asked(question: Question, wanted: str, because: str, source: Source)
         problem = f"there are {len(able)} CUDA toolkits of version {wanted}: {places}"
         return ChosenToolkit(problem=problem)
     return ChosenToolkit(problem=_none_of(question, wanted, because, matching))
+
+
+def _in_digits(word: str) -> str:
+    """Return a version in any of its spellings as 12.6; "" for what is none."""
+    found = _VERSION.fullmatch(word)
+    return "" if found is None else found[1] or f"{found[2]}.{found[3]}"
+
+
+def asked_series(question: Question) -> Version | None:
+    """Return the series of the toolkit that is asked for, by its version or in the name of its folder."""
+    named = (decide(question, name) for name in ROOTS)
+    words = [str(question.value("cuda_toolkit", "")), *(choice.value for choice in named if choice)]
+    asked = next(filter(None, words), "").strip().removeprefix(MANAGED)
+    folder = _IN_PATH.search(asked)
+    return series_of(_in_digits(asked) or (folder[1] if folder else None))
 
 
 def _none_of(question: Question, wanted: str, because: str, matching: list[Toolkit]) -> str:
@@ -122,6 +138,7 @@ def _none_of(question: Question, wanted: str, because: str, matching: list[Toolk
 def _choose_managed(question: Question, wanted: str, because: str, source: Source) -> ChosenToolkit:
     from torchbuild_tasks.plan.cuda.managed import managed_toolkit  # few have one made
 
+    wanted = _in_digits(wanted) or wanted
     made = managed_toolkit(question, wanted)
     if made.toolkit is None:
         return ChosenToolkit(problem=f"{MANAGED}{wanted} ({because}): {made.problem}")
@@ -188,7 +205,7 @@ def _nearest(question: Question, fitting: list[Toolkit]) -> Toolkit:
 
 def distance(question: Question, version: Version | None) -> int:
     """Return how far a release is from the one asked for, else from that of upstream's own binaries."""
-    asked = series_of(question.value("cuda_toolkit", "").removeprefix(MANAGED))
+    asked = asked_series(question)
     best = next((row.best for row in torch_rows(question) if row.best), "99.0")
     wanted, found = asked or Version(best), version or Version("0.0")
     return abs((wanted.major - found.major) * 100 + wanted.minor - found.minor)

@@ -84,6 +84,7 @@ NO_LIMITS: Final = HostLimits()
 # own, or one more alternative, which is left out where there is none.
 ADVISED: Final = "{a fitting toolkit}"
 OR_ADVISED: Final = "{or a fitting toolkit}"
+OR_OTHERS: Final = "{or what else is to be had}"  # where the one that is asked for is not
 OTHER_TORCH: Final = "{Take another torch}"
 
 

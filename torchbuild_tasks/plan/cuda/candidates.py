@@ -1,0 +1,167 @@
+"""The CUDA toolkits that are to be had, each with what the checks of a plan say of it.
+
+Installed ones, those that can be put together, and those of NVIDIA's archive; `advice` chooses among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+from packaging.version import Version
+
+from torchbuild_tasks.catalog.match import row_version
+from torchbuild_tasks.model import Finding, Toolkit
+from torchbuild_tasks.plan.compiler import INSTALLABLE, check_host, choose_compilers
+from torchbuild_tasks.plan.cuda.archs import choose_archs
+from torchbuild_tasks.plan.cuda.checks import SEARCH_ID, check_archs, check_toolkit
+from torchbuild_tasks.plan.cuda.devices import devices
+from torchbuild_tasks.plan.cuda.driver import check_driver
+from torchbuild_tasks.plan.cuda.managed import managed_series
+from torchbuild_tasks.plan.cuda.toolkit import (
+    FOLDER,
+    MANAGED,
+    NVCC_NAMES,
+    ROOTS,
+    choose_toolkit,
+    host_limits,
+    series_of,
+    why_unusable,
+)
+from torchbuild_tasks.plan.cuda.values import Device
+from torchbuild_tasks.plan.jetson import COMPAT, board, check_jetson
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.settings import split_assignment
+from torchbuild_tasks.plan.toolset import check_toolset, choose_toolset
+from torchbuild_tasks.values import replace
+
+# The weight of each kind of warning, to compare two toolkits: most for what does not run at all, less for
+# what upstream never built with, even if its extensions do not know the GPU. An error weighs more than all.
+WEIGHTS: Final = {
+    "driver": 8,
+    "gpu-code": 5,
+    "cuda-toolkit": 3,
+    "jetpack-cuda": 8,
+    "jetson-wheels": 8,
+    "cudnn": 0,
+    SEARCH_ID: 0,
+}
+_ERROR: Final = 100
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """An obtainable toolkit: its value of --cuda-toolkit, and the findings of the checks with it.
+
+    `place` is 0 for one that is installed, 1 for one that can be put together, 2 for one that is only
+    in NVIDIA's archive. `gcc` is the major of a host compiler that must be installed for it.
+    """
+
+    word: str
+    version: Version
+    place: int
+    findings: tuple[Finding, ...] = ()
+    gcc: int | None = None
+
+    @property
+    def weight(self) -> int:
+        return weigh(self.findings)
+
+
+def weigh(findings: Iterable[Finding]) -> int:
+    """Return the sum of the weights of a toolkit's findings."""
+    return sum(_ERROR if each.status == "error" else WEIGHTS.get(each.id, 1) for each in findings)
+
+
+def common_errors(candidates: Iterable[Candidate]) -> set[tuple[str, str]]:
+    errors = [{(f.id, f.text) for f in each.findings if f.status == "error"} for each in candidates]
+    return set.intersection(*errors) if errors else set()
+
+
+def candidates_for(question: Question) -> Iterator[Candidate]:
+    """Return every obtainable toolkit for this machine, each with the findings of the checks.
+
+    A series that is here is judged by what its files say, not by its row as one to install.
+    """
+    gpus = devices(question)
+    able = [toolkit for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
+    for toolkit in able:
+        if version := series_of(toolkit.version):
+            only = sum(f"{other.version}.".startswith(f"{version}.") for other in able) == 1
+            word = str(version) if only else toolkit.path
+            found, gcc = _try(question, toolkit.path, gpus)
+            yield Candidate(word=word, version=version, place=0, findings=found, gcc=gcc)
+    known = board(question)
+    if known is not None and not known.sbsa:
+        return
+    for text in managed_series(question):
+        found, gcc = _try(question, MANAGED + text, gpus)
+        yield Candidate(word=MANAGED + text, version=Version(text), place=1, findings=found, gcc=gcc)
+    host, here = question.facts.host, {series_of(toolkit.version) for toolkit in able}
+    for row in question.catalog.cuda:
+        if row_version(row.version) in here:
+            continue
+        if host.arch == "x86_64" or (host.os == "linux" and row_version(row.version) >= row_version("11.0")):
+            yield in_archive(question, row.version, gpus)
+
+
+def in_archive(question: Question, version: str, gpus: tuple[Device, ...]) -> Candidate:
+    """Judge a release as if it were installed, by its row."""
+    path = question.separator.join(("", "cuda", version))
+    nvcc = question.separator.join((path, "bin", "nvcc"))
+    toolkit = Toolkit(path=path, found_via="archive", version=version, nvcc=nvcc, headers=True)
+    cuda = replace(question.cuda, toolkits=(*question.cuda.toolkits, toolkit))
+    as_if = replace(question, facts=replace(question.facts, cuda=cuda))
+    found, gcc = _try(as_if, path, gpus)
+    return Candidate(word="", version=Version(version), place=2, findings=found, gcc=gcc)
+
+
+def judge(question: Question, word: str, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
+    """Return the warnings and errors of the checks with this value of --cuda-toolkit."""
+    return _try(question, word, gpus)[0]
+
+
+def _try(question: Question, word: str, gpus: tuple[Device, ...]) -> tuple[tuple[Finding, ...], int | None]:
+    """Return these, and the major of the GCC that is taken and must be installed.
+
+    The GPUs are the same whatever the toolkit and the torch, and merging them for each took a seventh.
+    """
+    request = question.request
+    named = (*ROOTS, FOLDER, *NVCC_NAMES)
+    kept = tuple(text for text in request.set if split_assignment(text)[0] not in named)
+    asked = replace(question, request=replace(request, cuda_toolkit=word, set=kept))
+    chosen = choose_toolkit(asked)
+    limits = host_limits(asked, chosen)
+    toolset = choose_toolset(asked, limits)
+    compilers = choose_compilers(asked, toolset, limits)
+    found = (
+        *check_toolkit(asked, chosen, gpus),
+        *check_host(asked, compilers, limits),
+        *check_toolset(asked, toolset, limits),
+        *check_driver(asked, chosen.version, gpus),
+        *check_archs(asked, chosen, choose_archs(asked, chosen, gpus), gpus),
+        *check_jetson(asked, chosen),
+    )
+    cxx = compilers.tool
+    gcc = Version(str(cxx.version)).major if cxx and cxx.found_via == INSTALLABLE else None
+    return tuple(finding for finding in found if finding.status in ("warn", "error")), gcc
+
+
+def puts_right(candidate: Candidate, finding: Finding, common: set[tuple[str, str]]) -> bool:
+    """Say whether a finding is gone with a candidate, and no error is the candidate's own.
+
+    Of an error a warning may remain: the build is not refused any more.
+    """
+    if not ends(candidate, finding):
+        return False
+    for each in candidate.findings:
+        if each.status == "error" and (each.id, each.text) not in common:
+            return False
+        if each.id == "jetpack-cuda" and COMPAT not in each.fix:  # the board's driver does not run it
+            return False
+    return True
+
+
+def ends(candidate: Candidate, finding: Finding) -> bool:
+    """Say whether a finding is gone with a candidate, or only its warning left of an error."""
+    return not any(f.id == finding.id and f.status in (finding.status, "error") for f in candidate.findings)
