@@ -23,6 +23,8 @@ _MESSAGE: Final = 12  # lines of an exception's text
 _BLANKS: Final = 3
 _LISTS: Final = ("have conflicting dependencies", "are not available from current channels")
 _UNSET: Final = "are set to NOTFOUND."  # variables, which CMake names below
+# nvcc leaves a line between its errors.
+_OF_NVCC: Final = re.compile(r"\S[^(\n]{0,300}\(\d+\): error")
 _NEAR: Final = 2  # lines, within which a script tells what came of its trial
 # What goes on behind an empty line: Cargo's causes, uv's hints, libmamba's tree.
 _AFTER_A_LINE: Final = ("Caused by:", "hint: ", "× ", "Could not solve for ")
@@ -197,6 +199,10 @@ class Block:
             ends = self._blank and not text.lstrip().startswith(_AFTER_A_LINE)
             self._blank = not text.strip()
             return not ends
+        if self.shape == "compiler" and _OF_NVCC.match(self._first.text):
+            goes_on = not self._blank or not text.strip() or _OF_NVCC.match(text) is not None
+            self._blank = not text.strip()
+            return goes_on and not text.startswith("-- ")
         return self.shape == "ninja" or (bool(text.strip()) and not text.startswith("-- "))
 
     def _in_paragraphs(self, text: str) -> bool:
