@@ -203,6 +203,8 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "pointed": _POINTED.sub(r"\1.\2", kind.subject) if _POINTED.fullmatch(kind.subject) else "",
         "libtorchless": "BUILD_LIBTORCHLESS" if _WITHOUT_LIBTORCH & machine.audience.given else "",
         **(signs := read_signs(machine, kind.line.text, kind)),
+        "cuda packages": machine.cuda_packages(row),
+        "?aside": f" {row.aside}" if row and row.aside else "",
         "of cuda": row.name if row and row.name.startswith("the CUDA toolkit") else "",
         "of torch": row.name if row and row.name == "torch" and not machine.builds_torch else "",
         "system header": subject if row and "libc" in row.names.get("apt", "") else "",
@@ -523,7 +525,7 @@ def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
     ):
         ways.append(f"Run: {machine.value('python')} -m pip install {row.pip}")
     if (fix := machine.fix_of(row)) and (machine.builds_torch or not ways):
-        ways.append(fix)
+        ways.append(f"{fix} {row.aside}".strip())
     if kind.row.id == "missing-library" and any("pip install nvidia-" in way for way in ways):
         ways.append(_UNNUMBERED.format(bare_name("library", kind.subject)))
     return " ".join(each if each.endswith(".") else f"{each}." for each in ways)

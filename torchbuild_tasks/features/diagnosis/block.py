@@ -199,11 +199,19 @@ class Block:
             ends = self._blank and not text.lstrip().startswith(_AFTER_A_LINE)
             self._blank = not text.strip()
             return not ends
-        if self.shape == "compiler" and _OF_NVCC.match(self._first.text):
-            goes_on = not self._blank or not text.strip() or _OF_NVCC.match(text) is not None
-            self._blank = not text.strip()
-            return goes_on and not text.startswith("-- ")
-        return self.shape == "ninja" or (bool(text.strip()) and not text.startswith("-- "))
+        return self.shape == "ninja" or self._goes_on(text)
+
+    def _goes_on(self, text: str) -> bool:
+        """Return whether a line is of these messages, between which nvcc leaves one empty."""
+        if self._blank and text.strip():
+            self._blank = False
+            return _OF_NVCC.match(text) is not None
+        self._blank = not text.strip() and self.shape == "compiler" and self._of_nvcc
+        return self._blank or (bool(text.strip()) and not text.startswith("-- "))
+
+    @property
+    def _of_nvcc(self) -> bool:
+        return any(_OF_NVCC.match(line.text) for line in self.lines)
 
     def _in_paragraphs(self, text: str) -> bool:
         """Return whether a line is of CMake's paragraphs, between which it leaves up to three lines."""
