@@ -82,6 +82,8 @@ class ComponentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     link: str = ""
     link_windows: str = ""
     wheel: str = ""
+    toolkit: str = ""
+    aside: str = ""
     include: str = ""
     runtime: str = ""
     like: str = ""

@@ -16,10 +16,11 @@ from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.cuda import CudaRow
 from torchbuild_tasks.catalog.diagnosis import ComponentRow
 from torchbuild_tasks.catalog.match import row_version
+from torchbuild_tasks.features.diagnosis.block import Line
 from torchbuild_tasks.features.diagnosis.components import bare_name, readable
 from torchbuild_tasks.features.diagnosis.copies import INSTALLED, list_copies, list_links
 from torchbuild_tasks.features.diagnosis.fetching import read_fetching
-from torchbuild_tasks.features.diagnosis.kinds import Kind
+from torchbuild_tasks.features.diagnosis.kinds import Kind, kind_book
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.options import read_option
 from torchbuild_tasks.features.diagnosis.programs import is_numbered, read_program
@@ -202,10 +203,13 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "pointed": _POINTED.sub(r"\1.\2", kind.subject) if _POINTED.fullmatch(kind.subject) else "",
         "libtorchless": "BUILD_LIBTORCHLESS" if _WITHOUT_LIBTORCH & machine.audience.given else "",
         **(signs := read_signs(machine, kind.line.text, kind)),
+        "cuda packages": machine.cuda_packages(row),
+        "?aside": f" {row.aside}" if row and row.aside else "",
         "of cuda": row.name if row and row.name.startswith("the CUDA toolkit") else "",
         "of torch": row.name if row and row.name == "torch" and not machine.builds_torch else "",
         "system header": subject if row and "libc" in row.names.get("apt", "") else "",
         "gpu has": _arch_has(signs["capability"], machine),
+        **_also(kind, machine),
         "started": started,
         "needs it": next(filter(None, found.groups()))
         if (found := _NEEDS_IT.search(machine.audience.text))
@@ -229,6 +233,18 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "?file": f" ({kind.groups['file']})" if kind.groups.get("file") else "",
         "?what": f" ({kind.groups['what']})" if kind.groups.get("what") else "",
     }
+
+
+def _also(kind: Kind, machine: Machine) -> Mapping[str, str]:
+    """Return the other names of the error's lines that are gone with the same or another release."""
+    if kind.row.id != "cuda-removed":
+        return {"also": "", "?also": ""}
+    book = kind_book(machine.catalog)
+    lines = (Line(number, line, line) for number, line in enumerate(machine.audience.text.splitlines()))
+    read = (book.read_line(line, line.text.strip()) for line in lines)
+    names = (each.subject for each in read if each and each.row is kind.row and each.subject != kind.subject)
+    also = ", ".join(dict.fromkeys(names))
+    return {"also": also, "?also": f" (and {also})" if also else ""}
 
 
 def _is_in_tree(kind: Kind) -> bool:
@@ -509,7 +525,7 @@ def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
     ):
         ways.append(f"Run: {machine.value('python')} -m pip install {row.pip}")
     if (fix := machine.fix_of(row)) and (machine.builds_torch or not ways):
-        ways.append(fix)
+        ways.append(f"{fix} {row.aside}".strip())
     if kind.row.id == "missing-library" and any("pip install nvidia-" in way for way in ways):
         ways.append(_UNNUMBERED.format(bare_name("library", kind.subject)))
     return " ".join(each if each.endswith(".") else f"{each}." for each in ways)

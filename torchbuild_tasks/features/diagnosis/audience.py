@@ -53,7 +53,7 @@ _SYSTEMS: Final = (
             r"-w64-mingw32-|libiomp5md\.dll|\b[A-Za-z]:\\\w|(?<![\w/])[A-Z]:/\w|WinError|DLL load failed"
             r"|\bLNK\d{4}\b|error C\d{4}|Microsoft Visual C\+\+|vcvarsall|\bcl(?:\.exe| :)"
             r"|is not recognized as (?:an internal|the name of|a name of)"
-            r"|You're on Windows|\bPSSecurity|CategoryInfo|Microsoft Store"
+            r"|You're on Windows|\bPSSecurity|CategoryInfo|Microsoft Store|/win-(?:64|arm64)\b"
         ),
     ),
     (
@@ -62,12 +62,15 @@ _SYSTEMS: Final = (
             r"Apple clang|\.dylib\b|-apple-darwin|for architecture (?:arm64|x86_64)|/Users/\w"
             r"|(?<!`)macosx|You're on macOS"
             r"|\bxcrun\b|\bdyld\b|ld: library (?:not found for -l|'\S{1,80}' not found)"
-            r"|framework '?\w{1,60}'? not found"
+            r"|framework '?\w{1,60}'? not found|/osx-(?:arm)?64\b"
         ),
     ),
     (
         "linux",
-        re.compile(r"(?:^|[\s\"'(=:])/(?:usr|home|opt|root|tmp|lib\d{0,2}|mnt)/|\.so\b|-linux-gnu", re.M),
+        re.compile(
+            r"(?:^|[\s\"'(=:])/(?:usr|home|opt|root|tmp|lib\d{0,2}|mnt)/|\.so\b|-linux-gnu|/linux-(?:64|aarch64)\b",
+            re.M,
+        ),
     ),
 )
 # uv's own words, and the environment that it builds in.

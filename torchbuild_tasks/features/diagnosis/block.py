@@ -23,6 +23,8 @@ _MESSAGE: Final = 12  # lines of an exception's text
 _BLANKS: Final = 3
 _LISTS: Final = ("have conflicting dependencies", "are not available from current channels")
 _UNSET: Final = "are set to NOTFOUND."  # variables, which CMake names below
+# nvcc leaves a line between its errors.
+_OF_NVCC: Final = re.compile(r"\S[^(\n]{0,300}\(\d+\): error")
 _NEAR: Final = 2  # lines, within which a script tells what came of its trial
 # What goes on behind an empty line: Cargo's causes, uv's hints, libmamba's tree.
 _AFTER_A_LINE: Final = ("Caused by:", "hint: ", "× ", "Could not solve for ")
@@ -197,7 +199,19 @@ class Block:
             ends = self._blank and not text.lstrip().startswith(_AFTER_A_LINE)
             self._blank = not text.strip()
             return not ends
-        return self.shape == "ninja" or (bool(text.strip()) and not text.startswith("-- "))
+        return self.shape == "ninja" or self._goes_on(text)
+
+    def _goes_on(self, text: str) -> bool:
+        """Return whether a line is of these messages, between which nvcc leaves one empty."""
+        if self._blank and text.strip():
+            self._blank = False
+            return _OF_NVCC.match(text) is not None
+        self._blank = not text.strip() and self.shape == "compiler" and self._of_nvcc
+        return self._blank or (bool(text.strip()) and not text.startswith("-- "))
+
+    @property
+    def _of_nvcc(self) -> bool:
+        return any(_OF_NVCC.match(line.text) for line in self.lines)
 
     def _in_paragraphs(self, text: str) -> bool:
         """Return whether a line is of CMake's paragraphs, between which it leaves up to three lines."""

@@ -308,7 +308,14 @@ class Machine:
     def fix_of(self, row: ComponentRow) -> str:
         """Return the fix of a component's row."""
         like = next((each for each in self.catalog.component if each.name == row.like), row)
-        return self.fill(like.fix, ())
+        return self.fill(like.fix, (), {"cuda packages": self.cuda_packages(row)})
+
+    def cuda_packages(self, row: ComponentRow | None) -> str:
+        """Return the packages of a CUDA toolkit that hold a part of it, of the log's release if known."""
+        if row is None or not row.toolkit:
+            return "cuda-libraries-dev, cuda-nvcc, cuda-cccl, cuda-profiler-api of that release"
+        release = self.audience.cuda.replace(".", "-") or "X-Y, of release X.Y"
+        return f"{row.toolkit}-{release}; conda: {row.toolkit}"
 
     def _fill_names(
         self, sentence: str, groups: Sequence[str], write: Callable[[str], str], known: Mapping[str, str]

@@ -19,7 +19,8 @@ _OF_EXTENSION: Final = (
 # A source that pip has fetched, which fetches none of torch; a package that did not build, and is another.
 _FETCHED: Final = re.compile(
     rb"pip-install-\w{1,20}[/\\]\w"
-    rb"|Failed (?:to build|building (?:wheel|editable) for) [`']?(?!torch\b(?![-_]))[\w-]"
+    rb"|Failed (?:to build|building (?:wheel|editable) for) [`']?(?!torch\b(?![-_]))[\w.-]{1,80}"
+    rb"(?:[`'=]|\s*(?m:$))"
 )
 # apt, dnf, and apk or pacman.
 _HAS: Final = re.compile(

@@ -38,7 +38,26 @@ _SYNTAX: Final = (
     ("3.10", re.compile(r"^\s*(?:match|case) \S.*:\s*(?:#.*)?$")),
     ("3.8", re.compile(r":=|^\s*def \w+\([^)]*, /[,)]")),
     ("3.7", re.compile(r"from __future__ import annotations")),
-    ("3.6", re.compile(r"(?<!\w)[fF]['\"]|\d_\d{3}")),
+    (
+        "3.6",
+        re.compile(
+            r"(?<!\w)[fF]['\"]|\d_\d{3}|^\s*(?!(?:else|try|finally)\b)[\w.]+: [\w.\[\], |]+(?: = .*)?$"
+        ),
+    ),
+    ("3.5", re.compile(r"^\s*async (?:def|for|with) |\bawait \w|[\[{]\s*\*{1,2}\w+|\w @ \w")),
+    (
+        "3",
+        re.compile(
+            r"^\s*def \w+\([^)]*\w\s*: ?\w|^\s*def .*\) ->|^\s*def \w+\((?:[^)]*, )?\*, |\bnonlocal \w"
+            r"|^\s*class \w+\(.*\bmetaclass=|^\s*raise .+ from |\byield from "
+            r"|\bprint\(.*\b(?:end|file|sep|flush)="
+        ),
+    ),
+)
+# Source lines that only Python 2 reads.
+_OF_TWO: Final = re.compile(
+    r"^\s*(?:print|exec)\s+(?!\()[\w\"'%]|^\s*print\s*>>|^\s*(?:except|raise) [\w.]+, ?\S|\b0[0-7]{2,}\b"
+    r"|(?<!\w)[uU][rR]['\"]|<>|`\w"
 )
 # A name that became a word of the language with 3.7.
 _OLD_NAME: Final = re.compile(r"\basync\b(?!\s+(?:def|for|with)\b)")
@@ -76,10 +95,13 @@ def read_python(audience: Audience, kind: str) -> Mapping[str, str]:
     line = _source_line(text) if kind == "python-syntax" else ""
     minors = [int(minor) for found in _PYTHON_PATH.findall(text) for minor in found if minor]
     since = next((since for since, form in _SYNTAX if form.search(line)), "")
+    older = not minors or int(since.partition(".")[2] or 0) > max(minors)
     return {
         "isolated": audience.isolated,
         "bound": _BOUND[audience.isolated],
-        "syntax since": "" if minors and int(since.partition(".")[2] or 0) <= max(minors) else since,
+        "syntax since": since if older else "",
+        "for python three": since if since == "3" and older else "",
+        "for python two": line.strip() if not since and _OF_TWO.search(line) else "",
         "old name": "async" if _OLD_NAME.search(line) else "",
         **_offered(f"{text}\n{audience.of_pip}"),
     }

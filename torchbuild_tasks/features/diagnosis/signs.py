@@ -71,6 +71,7 @@ def read_signs(machine: Machine, line: str, kind: Kind | None = None) -> Mapping
         "ptxas": program if program == "ptxas" else "",
         "processor": subject if re.match(r"-m(?:arch|cpu|tune)\b", subject) else "",
         "of release": found[1] if (found := _RELEASE.search(subject)) else "",
+        "higher": str(4 * int(kind.groups["limit"])) if kind and "limit" in kind.groups else "",
         "gfx": subject if subject.startswith("gfx") else "",
         "full place": found[0] if (found := _PLACE.search(_SCRIPT.sub("", line))) else "",
         **_standard(text, kind),
