@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from tests.support.for_each import each_case
-from torchbuild_tasks.build import installed
 from torchbuild_tasks.build.installed import find_missing, read_requirements
+from torchbuild_tasks.system import process
 
 HAVE = {
     "numpy": {"version": "2.1.0", "asks": []},
@@ -25,7 +25,7 @@ HAVE = {
 
 def missing(*asks: str, answer: str = json.dumps(HAVE), version: str = "3.11.7") -> tuple[str, ...]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(installed.process, "capture", lambda *_, **__: SimpleNamespace(stdout=answer.encode()))
+        patch.setattr(process, "capture", lambda *_, **__: SimpleNamespace(stdout=answer.encode()))
         return find_missing("/v/bin/python", version, asks)
 
 
