@@ -10,14 +10,15 @@ from types import SimpleNamespace
 import pytest
 
 from tests.support.for_each import each_case
-from torchbuild_tasks.build import installed
 from torchbuild_tasks.build.installed import find_missing, read_requirements
+from torchbuild_tasks.system import process
 
 HAVE = {
     "numpy": {"version": "2.1.0", "asks": []},
     "SymPy": {"version": "1.13.1", "asks": ["mpmath<1.4,>=1.1.0", "pytest; extra == 'dev'"]},
     "triton": {"version": "3.0.0", "asks": ["torch"]},
     "torch": {"version": "2.0.0", "asks": ["triton==3.0.0; platform_system != 'Plan 9'"]},
+    "Typing_Extensions": {"version": "4.12", "asks": []},
     "broken": {"version": None, "asks": []},
     "early": {"version": "1.0rc1", "asks": []},
 }
@@ -25,7 +26,7 @@ HAVE = {
 
 def missing(*asks: str, answer: str = json.dumps(HAVE), version: str = "3.11.7") -> tuple[str, ...]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(installed.process, "capture", lambda *_, **__: SimpleNamespace(stdout=answer.encode()))
+        patch.setattr(process, "capture", lambda *_, **__: SimpleNamespace(stdout=answer.encode()))
         return find_missing("/v/bin/python", version, asks)
 
 
@@ -35,6 +36,7 @@ def missing(*asks: str, answer: str = json.dumps(HAVE), version: str = "3.11.7")
         ("numpy", False),
         ("NumPy>=2", False),
         ("numpy<2", True),
+        ("typing-extensions", False),  # which is recorded in another spelling
         ("absent", True),
         ("absent; python_version < '3.8'", False),
         ("absent; extra == 'opt'", False),

@@ -63,6 +63,9 @@ def test_the_plain_text_of_each_alternative(pattern: str, wanted: tuple[str, ...
         (r"(a\.b\(c|[a-z]long)\d", ("a.b(c", "long")),
         ("(?i:long) enough", ()),  # and this one not for sure
         ("long|(?:e|enough)", ()),
+        ("(x|long|enough)?y(much|more)", ("much", "more")),
+        ("(x|long|enough)", ()),
+        ("a(?:b)?bcde?", ()),  # no text of four: the last may be missing
     ],
 )
 def test_the_plain_text_in_groups(pattern: str, wanted: tuple[str, ...]) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from email.parser import HeaderParser
 from pathlib import Path
 from typing import Final
 
 import msgspec
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from torchbuild_tasks.catalog.match import counts_for, parse_requirement
 from torchbuild_tasks.errors import UsageError
@@ -55,7 +55,7 @@ def find_missing(python: str, version: str, asks: Iterable[str]) -> tuple[str, .
     return tuple(text for text in asks if _is_missing(text, have, version, set()))
 
 
-def _is_missing(text: str, have: dict[str, _Package], version: str, seen: set[str]) -> bool:
+def _is_missing(text: str, have: Mapping[NormalizedName, _Package], version: str, seen: set[str]) -> bool:
     wanted = parse_requirement(text)
     if wanted is None or text in seen or not counts_for(wanted, version):
         return False
