@@ -56,6 +56,12 @@ def test_whether_it_takes_files_is_seen_where_it_will_be(tmp_path: Path) -> None
         assert look_at_store(Probe(environ={"TORCHBUILD_CACHE": folder}), LOCK).writable is takes
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux' own file systems")
+def test_the_folder_of_notes_is_named_where_it_cannot_be_made(tmp_path: Path) -> None:
+    for folder, named in (("/proc/x", "/proc/x"), (str(tmp_path / "new" / "deeper"), "")):
+        assert look_at_store(Probe(environ={"TORCHBUILD_STATE": folder}), LOCK).state == named
+
+
 def test_the_store_of_windows_is_read(tmp_path: Path) -> None:
     files = {"D:\\cache\\unpacked\\mkl\\.torchbuild-helper.json": marker("mkl")}
     door = windows_machine(tmp_path, files=files, environ={"TORCHBUILD_CACHE": "D:/cache"})

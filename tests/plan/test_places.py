@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.cuda import cuda_facts, gpu
-from tests.support.machines import found, linux_facts, plan_of, settings, statuses
+from tests.support.machines import base_python, found, linux_facts, plan_of, settings, statuses
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.flag_values import refuse_stale, set_stale_aside
 from torchbuild_tasks.model import Facts, Store
@@ -93,3 +93,10 @@ def test_where_nothing_has_to_be_downloaded_only_what_builds_teach_is_lost() -> 
     finding = found(plan_of(linux_facts(store=store())).findings, "place")
     assert (finding.status, "the next one knows nothing" in finding.text) == ("warn", True)
     assert statuses(plan_of(linux_facts(store=store(writable=None))).findings, "place") == []
+
+
+def test_notes_of_venvs_that_cannot_be_made_stop_a_build_that_makes_one() -> None:
+    held = replace(store(writable=True), state="/home/me/.local/state/torchbuild-tasks")
+    finding = found(plan_of(linux_facts(store=held, pythons=(base_python(),))).findings, "place")
+    assert finding.status == "error" and "TORCHBUILD_STATE=FOLDER" in finding.fix
+    assert statuses(plan_of(linux_facts(store=held)).findings, "place") == []  # a venv of the user's

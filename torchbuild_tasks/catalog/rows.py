@@ -336,10 +336,7 @@ class CharacterRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class MsvcRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A limit on MSVC toolsets: the CUDA versions that support one, or why one is `refused` or `doubted`.
-
-    `install` is its name in the Installer of its own Visual Studio, `later` the release that later ones add.
-    """
+    """A limit on MSVC toolsets: the CUDA versions that support one, or why one is `refused` or `doubted`."""
 
     toolset: str
     source: str

@@ -24,9 +24,11 @@ def look_at_store(probe: Probe, lock_file: str) -> Store:
     folder = store_folder(probe)
     unpacked = probe.join(folder, UNPACKED)
     peaks = probe.value(PastPeaks, probe.join(folder, PEAKS))
+    state = str(probe.state_folder())
     return Store(
         folder=folder,
         writable=takes_files(probe, nearest_existing(probe, folder)),
+        state=state if takes_files(probe, nearest_existing(probe, state)) is False else "",
         unpacked={
             name: digest
             for name in probe.children(unpacked)

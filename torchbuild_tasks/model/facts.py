@@ -316,11 +316,13 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     `unpacked` is what lies there, with the sha256 of its archive; `pins` are the hashes of
     the checkout's torchbuild.lock; `peaks` the memory that builds on this machine took. `writable` says
-    whether this user can make files there, None where that is not known.
+    whether this user can make files there, None where that is not known; `state` is the folder of the notes
+    of our venvs, where they cannot be made.
     """
 
     folder: str
     writable: bool | None = None
+    state: str = ""
     unpacked: Mapping[str, str] = msgspec.field(default_factory=dict)
     pins: Mapping[str, str] = msgspec.field(default_factory=dict)
     peaks: tuple[PastPeak, ...] = ()

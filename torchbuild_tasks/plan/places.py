@@ -16,6 +16,7 @@ from torchbuild_tasks.plan.settings import Stale
 from torchbuild_tasks.text.words import first_few
 
 STORE_VARIABLE: Final = "TORCHBUILD_CACHE"
+STATE_VARIABLE: Final = "TORCHBUILD_STATE"
 _SHOWN: Final = 3
 
 
@@ -49,6 +50,13 @@ def _check_store(decisions: Decisions) -> Iterator[Finding]:
     """Report a store that cannot be written to: what is downloaded, and what builds teach, is kept there."""
     question = decisions.question
     store = question.facts.store
+    if store and store.state and decisions.python.environment.create:
+        text = (
+            f"{store.state} cannot be written to, where torchbuild notes the venvs that it makes, and this "
+        )
+        text += "build makes one"
+        fix = f"Make it yours, or name a folder of your own: {STATE_VARIABLE}=FOLDER"
+        yield Finding.error("place", text, fix)
     planned: tuple[Artifact, ...] = (*decisions.helpers.artifacts, *decisions.cuda.toolkit.artifacts)
     if store is None or store.writable is not False:
         return

@@ -63,7 +63,7 @@ def test_in_the_order_in_which_they_would_be_taken(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("asked", ["12.6", "12", "pypi:13.0", "pypi:", None, ""])
+@pytest.mark.parametrize("asked", ["12.6", "12", "pypi:13.0", "pypi:", "cu126", "v12.6", None, ""])
 def test_what_is_no_path_is_not_looked_for(tmp_path: Path, asked: str | None) -> None:
     assert places(machine(tmp_path), asked) == []
 

@@ -19,6 +19,8 @@ MARKER: Final = ".torchbuild-toolkit.json"
 PROGRAM_FILES: Final = "NVIDIA GPU Computing Toolkit/CUDA"
 
 _NOT_FOLDER: Final = re.compile(r"pypi:.*|\d+(\.\d+)*")
+# A version as folders and wheels spell it, unless a folder here is called so.
+_SPELT: Final = re.compile(r"cu\d+|(?:cuda[- ]?|v)\d+(?:\.\d+)*", re.IGNORECASE)
 _NUMBERED_VARIABLE: Final = re.compile(r"CUDA_PATH_V\d+_\d+", re.IGNORECASE)
 _UNIX: Final = re.compile(r"cuda(-\d+(\.\d+)?)?")
 _WINDOWS: Final = re.compile(r"v\d+\.\d+", re.IGNORECASE)
@@ -97,7 +99,10 @@ def _read(probe: Probe, root: str, places: list[Place]) -> Toolkit:
 
 def find_named(search: Search) -> Iterator[Looked]:
     """Yield the folder that --cuda-toolkit names; a version or pypi:... is not a folder."""
-    if search.wanted and not _NOT_FOLDER.fullmatch(search.wanted):
+    wanted = search.wanted
+    if wanted and _SPELT.fullmatch(wanted) and not search.probe.exists(wanted):
+        return
+    if wanted and not _NOT_FOLDER.fullmatch(wanted):
         yield Looked(f"{FLAG} {search.wanted}", (Place(search.wanted, FLAG, named=True),))
 
 
