@@ -31,7 +31,7 @@ NAMES = {
     *("planned jobs", "free memory", "archs"),
     *("checkout", "release", "beside", "torch cuda"),
     *("extension", "importer", "own", "program", "torch itself", "not torch", "unreachable", "uv"),
-    *("image build", "jetson", "own container"),
+    *("image build", "jetson", "own container", "by poetry"),
 }
 
 

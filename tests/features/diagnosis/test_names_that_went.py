@@ -124,3 +124,42 @@ def test_a_wheel_of_torch_itself_is_no_extension() -> None:
 def test_compilers_that_are_installed_come_before_those_of_conda() -> None:
     log = "/c/host_config.h:1:2: error: #error -- unsupported GNU version! gcc versions later than 15 are not supported!\n"
     assert "ls /usr/bin/g++-*" in read(log).diagnoses[0].fix.partition("conda")[0]
+
+
+_POETRY = "  - Installing a (1): Failed\n\n  {}\n\n  {}\n\n  at ~/v/lib/python3.11/site-packages/poetry/installation/x.py:810 in _y\n      810│     raise\n"
+
+
+@each_case(
+    "exception, message, kind",
+    [
+        (
+            "RuntimeError",
+            "Hash for a (1) from archive a-1.whl not found in known hashes (was: sha256:0)",
+            "damaged-download",
+        ),
+        (
+            "ConnectTimeout",
+            "HTTPSConnectionPool(host='pypi.org', port=443): Max retries exceeded with url: /a (Caused by ConnectTimeoutError(1))",
+            "network",
+        ),
+    ],
+)
+def test_the_message_of_an_exception_that_stands_alone_is_the_error(
+    exception: str, message: str, kind: str
+) -> None:
+    reading = read(_POETRY.format(exception, message))
+    assert message in reading.error_line
+    assert reading.kind == kind
+
+
+def test_poetry_has_no_switch_for_isolation() -> None:
+    log = _POETRY.format(
+        "ChefBuildError",
+        "Traceback (most recent call last):\n    File \"<string>\", line 19, in <module>\n  ModuleNotFoundError: No module named 'torch'",
+    )
+    assert "poetry run pip install --no-build-isolation" in read(log).diagnoses[0].fix
+
+
+def test_a_symbol_of_torch_is_named_by_its_library_on_a_mac() -> None:
+    log = 'Undefined symbols for architecture arm64:\n  "torch::autograd::THPVariable_Wrap(at::TensorBase)", referenced from:\n      foo in a.o\nld: symbol(s) not found for architecture arm64\n'
+    assert "-ltorch_python" in read(log).diagnoses[0].fix

@@ -89,8 +89,8 @@ def test_a_commit_and_an_option_are_no_error(log: str, status: str) -> None:
         # Names of a library that another version of it has.
         ("a.cpp:2:1: error: use of enum ‘AVLockOp’ without previous declaration", "the version of FFmpeg", "Look at that line"),
         ("a.cpp:2:1: error: ‘AV_LOCK_CREATE’ was not declared in this scope", "the version of FFmpeg", "Look at that line"),
-        ('k.cu(4): error: namespace "thrust" has no member class "unary_function"', "nvcc --version", "Look at that line"),
-        ('k.cu(4): error: namespace "cub" has no actual member "Max"', "nvcc --version", "Look at that line"),
+        ('k.cu(4): error: namespace "thrust" has no member class "unary_function"', "CUDA 12 toolkit", "Look at that line"),
+        ('k.cu(4): error: namespace "cub" has no actual member "Max"', "CUDA 12 toolkit", "Look at that line"),
         (POETRY, "torch 2.7 has wheels for Python", "Rosetta"),
     ],
 )  # fmt: skip

@@ -23,10 +23,14 @@ from torchbuild_tasks.features.diagnosis.fetching import read_fetching
 from torchbuild_tasks.features.diagnosis.kinds import Kind, kind_book
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.options import read_option
-from torchbuild_tasks.features.diagnosis.programs import is_numbered, read_program
+from torchbuild_tasks.features.diagnosis.programs import (
+    is_numbered,
+    list_sought,
+    read_program,
+    read_sought,
+)
 from torchbuild_tasks.features.diagnosis.python import find_culprit, list_wants, read_python
 from torchbuild_tasks.features.diagnosis.signs import read_signs
-from torchbuild_tasks.features.diagnosis.sought import list_sought, read_sought
 from torchbuild_tasks.model import Diagnosis
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/diagnose.md"

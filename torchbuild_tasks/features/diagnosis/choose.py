@@ -38,6 +38,9 @@ _LINKS: Final = re.compile(
 # What CMake says of a compiler that it has tried, and of one that did not tell its name.
 _TRIED: Final = "is not able to compile a simple test"
 _UNNAMED: Final = "compiler identification is unknown"
+# An exception and its place, as Poetry prints them.
+_ALONE: Final = re.compile(r"\s*[A-Z]\w{1,60}(?:Error|Exception|Timeout|NotFound)\s*")
+_PLACE: Final = re.compile(r"\s*at \S{1,400}:\d{1,6} in \w")
 _SENTENCE: Final = re.compile(r"(?<=[.:]) (?=[A-Z])")
 _LONG: Final = 40  # characters of a sentence that says something by itself
 
@@ -52,7 +55,7 @@ class _RowMatch(msgspec.Struct, frozen=True):
 
 def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Reading:
     """Return the reading of the log in this scanner: clean, a known cause, or an unknown error."""
-    block = _with_reason(scanner.found, scanner.no_gpu)
+    block = _with_message(_with_reason(scanner.found, scanner.no_gpu))
     notes = tuple(_diagnosis(Hit(row, _groups(book, row, line)), machine) for row, line in scanner.warned)
     if block is None:
         return Reading(status="clean", notes=notes)
@@ -90,6 +93,20 @@ def _with_reason(block: ErrorBlock | None, no_gpu: Line | None) -> ErrorBlock | 
     if block is None or no_gpu is None or patterns.OF_GPU.search(block.error.text) is None:
         return block
     return msgspec.structs.replace(block, error=no_gpu, lines=(no_gpu, *block.lines))
+
+
+def _with_message(block: ErrorBlock | None) -> ErrorBlock | None:
+    """Return an error of Poetry, which prints an exception's name alone, as the message below that."""
+    lines = block.lines if block is not None else ()
+    if block is None or not (_ALONE.fullmatch(block.error.text) and any(map(_PLACE.match, _texts(lines)))):
+        return block
+    below = (line for line in lines if line.number > block.error.number and line.text.strip())
+    message = next(below, block.error)
+    return block if _PLACE.match(message.text) else msgspec.structs.replace(block, error=message)
+
+
+def _texts(lines: Iterable[Line]) -> Iterator[str]:
+    return (line.text for line in lines)
 
 
 def _adapt(cause: Diagnosis, machine: Machine) -> Diagnosis:

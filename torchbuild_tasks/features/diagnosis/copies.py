@@ -18,7 +18,7 @@ _QUALIFIED: Final = re.compile(r"[A-Za-z_]\w*(?:::\w+)+")
 # Which of torch's own libraries has a symbol; the first that fits counts.
 _TORCH_LIBRARIES: Final = (
     (re.compile(r"c10::cuda\b"), "-lc10_cuda"),
-    (re.compile(r"THC?P|torch::(?:PyWarningHandler|python::|utils::)"), "-ltorch_python"),
+    (re.compile(r"(?:\w+::)*THC?P|torch::(?:PyWarningHandler|python::|utils::)"), "-ltorch_python"),
     (re.compile(r"at::cuda\b|c10d::ProcessGroupNCCL"), "-ltorch_cuda"),
     (re.compile(r"c10::"), "-lc10"),
     (re.compile(r"at::|torch::|c10d::"), "-ltorch_cpu"),
@@ -30,6 +30,7 @@ _LINKS: Final = re.compile(
 # What a linker says of a symbol, in its own words and not in those of a loader.
 _LINKER_SAYS: Final = re.compile(
     r"\bld[\w.]{0,5}: error: undefined symbol|undefined reference|\bLNK20(?:01|19)\b"
+    r"|^Undefined symbols for architecture|^\s*\".{1,400}\", referenced from:"
 )
 
 

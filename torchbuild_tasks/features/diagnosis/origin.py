@@ -111,6 +111,9 @@ _SAID: Final = (
             rb"(?P<inductor_decodes>(?:InductorError: |='inductor' raised:\s{1,4})UnicodeDecodeError)"
         ),
     ),
+    # Poetry, which builds in an environment of its own.
+    (b"ChefBuildError", re.compile(rb"(?P<by_poetry>ChefBuildError)\b")),
+    (b"problem with poetry", re.compile(rb"problem with (?P<by_poetry>poetry)\b")),
     # What pip builds from its source, as it has no wheel.
     (b"Building wheel for ", re.compile(rb"Building wheel for (?P<built_package>[\w.-]{2,60}) \(")),
     # An image of NVIDIA's for a Jetson, or made from one.

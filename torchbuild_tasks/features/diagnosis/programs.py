@@ -1,9 +1,9 @@
-"""Tell a program that is to be installed from a file of the build, and from one of a release."""
+"""Tell a program that is to be installed from a file of the build or of a release, and what CMake sought."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from torchbuild_tasks.catalog.diagnosis import ComponentRow
@@ -24,6 +24,12 @@ _RUN_BY: Final = re.compile(r'subprocess\.py", line \d+, in _execute_child')
 _NOT_RUN: Final = re.compile(r"/$|\.(?!sh$|py$|pl$|run$|bin$|exe$)[a-z]\w{0,9}$")
 _PYTHON: Final = re.compile(r"(?:^|[/\\])python(\d\.\d{1,2})t?$")
 _NUMBERED: Final = re.compile(r"(.+?)-?(\d{1,3}(?:\.\d{1,3}){0,2})$")
+# Variables of CMake that are set to NOTFOUND.
+_UNSET: Final = re.compile(r"are set to NOTFOUND\.(?s:.*?)CMake files:\s*(?P<list>[^\0]*)")
+# A variable of that list; a folder for headers is shown as a path. What uses it stands below, indented.
+_VARIABLE: Final = re.compile(r"(?m)^(?:\S{0,300}[/\\])?([A-Za-z]\w{2,60})(?: \(ADVANCED\))?\s*$")
+_OF_PROGRAM: Final = re.compile(r"_(?:EXECUTABLE|PROGRAM|COMMAND)$")
+_FOLDER: Final = re.compile(r"INCLUDE|_(?:DIRS?|ROOT|HOME|PREFIX)$|(?<!LIBRARY)_PATH$")
 
 
 def read_program(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mapping[str, str]:
@@ -66,3 +72,28 @@ def _executed(kind: Kind, machine: Machine) -> str:
     """Return the file that may not be run, where the error is about that and not about writing it."""
     runs = _RUNS.search(kind.line.text.strip()) or _RUN_BY.search(machine.audience.text)
     return kind.subject if kind.row.id == "permission" and runs and not _NOT_RUN.search(kind.subject) else ""
+
+
+def list_sought(kind: Kind) -> Sequence[str]:
+    """Return the names by which the part may be known: those of its files first, then its own."""
+    return (*filter(None, kind.groups.get("names", "").split(", ")), kind.looked_up)
+
+
+def read_sought(kind: Kind, text: str) -> Mapping[str, str]:
+    """Return the options of CMake that give by hand what it did not find.
+
+    Args:
+        kind: the kind of the error.
+        text: the lines of the error.
+    """
+    unset = _UNSET.search(text) if "unfound" in kind.groups else None
+    names = _VARIABLE.findall(unset["list"]) if unset else []
+    variable = kind.groups.get("variable") or kind.groups.get("unfound", "")
+    given = names or [variable] if variable else []
+    return {"by hand": " ".join(f"-D{name}={_value(name, kind)}" for name in dict.fromkeys(given))}
+
+
+def _value(name: str, kind: Kind) -> str:
+    if kind.row.look == "tool" or _OF_PROGRAM.search(name):
+        return "PROGRAM"
+    return "FOLDER" if _FOLDER.search(name) else "FILE"
