@@ -112,7 +112,9 @@ def test_the_package_of_the_toolkit_is_the_one_that_has_the_header(header: str, 
     log = f"/usr/local/cuda-12.6/bin/nvcc -c a.cu\na.cu:1:10: fatal error: {header}: No such file or directory\n"
     fix = read(log).diagnoses[0].fix
     assert told in fix
-    assert ("USE_KINETO=0" in fix) == (header == "cupti.h")
+    assert "USE_KINETO" not in fix
+    of_torch = read(log.replace("a.cu:1", "/pt/third_party/kineto/libkineto/a.cu:1")).diagnoses[0].fix
+    assert ("USE_KINETO=0" in of_torch) == (header != "nppi.h")
 
 
 def test_a_wheel_of_torch_itself_is_no_extension() -> None:
