@@ -123,9 +123,13 @@ def with_what_they_need(names: set[NormalizedName]) -> set[NormalizedName]:
 
 
 def test_the_session_of_types_installs_what_mypy_is_to_read() -> None:
-    """A developer's venv has everything, so only a machine where each session has its own shows a gap."""
+    """A developer's venv has everything, so only a machine where each session has its own shows a gap.
+
+    From Python 3.12 on, the packages that are there have our own, too: its templates stand in its record.
+    """
     mypy, groups = PROJECT["tool"]["mypy"], PROJECT["dependency-groups"]
-    asked = [Requirement(text).name for text in (*PROJECT["project"]["dependencies"], *groups["types"])]
+    texts = (PROJECT["project"]["name"], *PROJECT["project"]["dependencies"], *groups["types"])
+    asked = [Requirement(text).name for text in texts]
     there = with_what_they_need({canonicalize_name(name.removeprefix("types-")) for name in asked})
     left_out = {name.removesuffix(".*") for entry in mypy["overrides"] for name in entry["module"]} | {"pip"}
     folders = [name for name in mypy["files"] if not name.endswith(".py")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -318,6 +319,20 @@ def _keep_answers(answers: Answers) -> None:
         files.write_json(answers.path, kept, error=UsageError, private=True)
 
 
+def _without_links(path: Path) -> Path:
+    """Return the path without links; links in a circle are an error on every Python.
+
+    From Python 3.13 on `resolve` takes them as they are, and before it raises.
+    """
+    real = path.resolve()
+    try:
+        real.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise
+    return real
+
+
 def _facts(
     request: BuildRequest, settings: Settings, catalog: Catalog, everything: bool, probe: Probe
 ) -> Facts:
@@ -326,7 +341,7 @@ def _facts(
     asked = (*(split_assignment(text)[0] for text in request.set), *settings.variables)
     named = {*asked, *os.environ}
     facts = gather(
-        source=str(Path(source).expanduser().resolve()),
+        source=str(_without_links(Path(source).expanduser())),
         python=flag_or_setting(request, settings, "python"),
         cuda=everything or may_be_cuda(request, settings, os.environ, catalog),
         cuda_toolkit=flag_or_setting(request, settings, "cuda_toolkit"),

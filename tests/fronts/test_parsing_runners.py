@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import nox.logger
 import nox.registry
@@ -355,6 +355,20 @@ def test_nox_gets_a_session_a_verb_and_none_of_them_by_default() -> None:
 def test_some_of_the_sessions_under_another_name() -> None:
     torchbuild_tasks.register(names=("build_cpu", "verify"), prefix="torch_")
     assert set(nox.registry.get()) == {"torch_build_cpu", "torch_verify"}
+
+
+@pytest.mark.usefixtures("registry")
+def test_the_help_says_what_the_users_own_files_call_a_verb(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torchbuild_tasks.register("build_cpu", prefix="torch_")
+    with pytest.raises(SystemExit):
+        nox.registry.get()["torch_build_cpu"].func(SimpleNamespace(posargs=["--help"]))
+    own = Collection(torch=make_namespace())
+    assert runner(Program(name="inv", namespace=own), monkeypatch)(["torch.build_cpu", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "usage: nox -s torch_build_cpu -- [FLAGS]" in shown
+    assert "usage: invoke torch.build-cpu [FLAGS]" in shown
 
 
 @pytest.mark.usefixtures("registry")

@@ -63,7 +63,8 @@ class VerbTask(Task[Any]):
         is where a task has a say.
         """
         verb = SESSIONS[self.name].verb
-        if self.name not in {_name_of(word) for word in sys.argv[1:]}:
+        called = next((word for word in sys.argv[1:] if _name_of(word) == self.name), "")
+        if not called:
             return []  # Invoke copies the flags of every task
         own: list[str] = []
         try:
@@ -72,7 +73,7 @@ class VerbTask(Task[Any]):
                 if name == self.name:
                     asks_help = set(HELP).intersection(split_at_dashes(sys.argv[1:])[0])
                     own_words = ["--help"] if asks_help else _without_core(verb, words)
-                    parse(verb, own_words, f"invoke {name.replace('_', '-')}")
+                    parse(verb, own_words, f"invoke {called.replace('_', '-')}")
                     own = words
         except SystemExit:  # --help has been printed
             raise Exit(code=0) from None

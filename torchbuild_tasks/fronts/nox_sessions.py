@@ -50,15 +50,20 @@ def _add(name: str, prefix: str) -> None:
     import nox
 
     def session(session: nox.Session) -> None:
-        run(name, tuple(session.posargs))
+        run(name, tuple(session.posargs), prefix + name)
 
     session.__doc__ = SESSIONS[name].summary
     nox.session(python=False, name=prefix + name, default=False)(session)
 
 
 @explain_missing()
-def run(name: str, posargs: tuple[str, ...]) -> None:
+def run(name: str, posargs: tuple[str, ...], called: str = "") -> None:
     """Run a session.
+
+    Args:
+        name: which of ours it is.
+        posargs: the words behind `--`.
+        called: what the noxfile calls it, which its help says; "" for our name.
 
     Raises:
         SystemExit: with the verb's exit code; nox itself knows only 0 and 1.
@@ -70,7 +75,7 @@ def run(name: str, posargs: tuple[str, ...]) -> None:
     _quiet_libraries()
     session = SESSIONS[name]
     try:
-        request = parse(session.verb, posargs, f"nox -s {name} --", session.fixed)
+        request = parse(session.verb, posargs, f"nox -s {called or name} --", session.fixed)
     except TorchbuildError as error:
         show_error(error, as_json="--json" in posargs)
         raise SystemExit(error.exit_code) from None

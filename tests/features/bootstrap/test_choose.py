@@ -8,9 +8,15 @@ import pytest
 
 from tests.support.machines import ask, base_python, linux_facts, python, tool
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.errors import RequirementsError, UsageError
 from torchbuild_tasks.features.bootstrap import choose as bootstrap
-from torchbuild_tasks.features.bootstrap.choose import Bootstrap, plan_bootstrap, require_commands
+from torchbuild_tasks.features.bootstrap.choose import (
+    BECOME,
+    Become,
+    Bootstrap,
+    plan_bootstrap,
+    require_commands,
+)
 from torchbuild_tasks.features.bootstrap.verb import bootstrap_text
 from torchbuild_tasks.model import Facts, Host, Toolset, Windows
 from torchbuild_tasks.plan.environment import ChosenPython, choose_python
@@ -20,8 +26,8 @@ WHOLE = (*linux_facts().tools, tool("git", "2"), tool("ccache", "4"), tool("ld.l
 CATALOG = load_catalog()
 
 
-def planned(facts: Facts, *, administrator: bool = True, **flags: Any) -> Bootstrap:
-    return plan_bootstrap(ask(facts, **flags), administrator=administrator)
+def planned(facts: Facts, *, become: Become = (), **flags: Any) -> Bootstrap:
+    return plan_bootstrap(ask(facts, **flags), become=become)
 
 
 def bare(distribution: str) -> Facts:
@@ -100,12 +106,23 @@ def test_what_is_gone_from_a_system_is_not_in_its_commands() -> None:
 
 
 def test_apt_learns_first_which_packages_there_are_and_needs_root() -> None:
-    made = planned(bare("Ubuntu 24.04"), administrator=False)
+    made = planned(bare("Ubuntu 24.04"), become=BECOME[0])
     assert [command.argv[:4] for command in made.commands] == [
         ("sudo", "-n", "apt-get", "update"),
         ("sudo", "-n", "apt-get", "install"),
     ]
-    assert planned(bare("Ubuntu 24.04"), administrator=False, manager="conda").commands[0].argv[0] == "conda"
+    assert planned(bare("Ubuntu 24.04"), become=BECOME[0], manager="conda").commands[0].argv[0] == "conda"
+    assert "  $ sudo apt-get update\n" in bootstrap_text(made)
+
+
+def test_without_sudo_and_doas_the_commands_are_for_roots_own_shell() -> None:
+    made = planned(bare("Debian GNU/Linux 13 (trixie)"), become=None)
+    text = bootstrap_text(made)
+    assert "su - makes you root" in text and "  $ apt-get update\n" in text and "--yes runs" not in text
+    with pytest.raises(RequirementsError, match="neither sudo nor doas") as refused:
+        require_commands(made)
+    assert "\napt-get install --yes g++" in str(refused.value.next_step)
+    require_commands(planned(bare("Debian GNU/Linux 13 (trixie)"), become=None, manager="conda"))
 
 
 def test_one_of_several_tools_is_enough() -> None:
@@ -117,7 +134,7 @@ def test_one_of_several_tools_is_enough() -> None:
 def test_a_windows_machine_gets_its_compiler() -> None:
     host = Host(os="windows", arch="x86_64", distribution="Windows 11")
     facts = linux_facts(host=host, compilers=(), tools=WHOLE, windows=Windows())
-    (command,) = planned(facts, administrator=False).commands
+    (command,) = planned(facts, become=None).commands
     assert command.argv[0] == "winget"
     assert "Microsoft.VisualStudio.2022.BuildTools" in command.argv
     assert "VCTools" in command.argv[-1]
@@ -169,5 +186,5 @@ def test_python_is_chosen_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return choose_python(question)
 
     monkeypatch.setattr(bootstrap, "choose_python", counted)
-    plan_bootstrap(ask(linux_facts()), administrator=False)
+    plan_bootstrap(ask(linux_facts()), become=None)
     assert len(calls) == 1

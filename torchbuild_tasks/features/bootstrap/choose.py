@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from torchbuild_tasks.catalog.match import series
 from torchbuild_tasks.catalog.rows import ManagerRow, WantRow
-from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.errors import RequirementsError, UsageError
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.plan.environment import ChosenPython, choose_python
 from torchbuild_tasks.plan.packages import (
@@ -20,7 +20,13 @@ from torchbuild_tasks.plan.packages import (
     system_manager,
 )
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.text.show import shell_text
 from torchbuild_tasks.values import replace
+
+Become = tuple[str, ...] | None
+
+# -n: a password cannot be typed into a command whose output is read.
+BECOME: Final = (("sudo", "-n"), ("doas", "-n"))
 
 
 class Missing(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +43,8 @@ class Bootstrap(msgspec.Struct, frozen=True, kw_only=True):
 
     `commands` are for what is needed, `faster` for the rest: a package manager that lacks one name installs
     none of those in its command. `elsewhere` are lines for packages of repositories that are off: to turn one
-    on is for whoever owns the machine to decide.
+    on is for whoever owns the machine to decide. With `rootless`, no program here makes anyone root, and the
+    commands are for root's own shell.
     """
 
     manager: str
@@ -45,16 +52,17 @@ class Bootstrap(msgspec.Struct, frozen=True, kw_only=True):
     commands: tuple[Command, ...]
     faster: tuple[Command, ...] = ()
     elsewhere: tuple[str, ...] = ()
+    rootless: bool = False
     ran: bool = False
     left: tuple[Missing, ...] = ()
 
 
-def plan_bootstrap(question: Question, *, administrator: bool) -> Bootstrap:
+def plan_bootstrap(question: Question, *, become: Become) -> Bootstrap:
     """Decide what to install, and with which commands.
 
     Args:
         question: the machine and the flags; --manager names another package manager than the system's.
-        administrator: whether the commands run as root anyway.
+        become: the words before a command that needs root; None where nothing here gives these rights.
     """
     facts, catalog = question.facts, question.catalog
     own = system_manager(facts, catalog)
@@ -77,15 +85,22 @@ def plan_bootstrap(question: Question, *, administrator: bool) -> Bootstrap:
         if each.name and name == own and repository_line(facts, catalog, each.package)
     }
     here = [each for each in missing if each.name and each not in off]
-    needed = _commands(question, row, [each for each in here if each.kind == "needed"], administrator)
-    faster = _commands(question, row, [each for each in here if each.kind == "faster"], administrator)
+    needed = _commands(question, row, [each for each in here if each.kind == "needed"], become)
+    faster = _commands(question, row, [each for each in here if each.kind == "faster"], become)
     return Bootstrap(
         manager=name,
         missing=missing,
-        commands=(*_refresh(question, row, administrator), *needed) if needed or faster else (),
+        commands=(*_refresh(question, row, become), *needed) if needed or faster else (),
         faster=faster,
         elsewhere=tuple(install_line(facts, catalog, each.package) for each in missing if each in off),
+        rootless=row.root and become is None,
     )
+
+
+def typed(command: Command) -> str:
+    """Return a command as a person types it, who can give a password."""
+    argv = command.argv
+    return shell_text(argv[:1] + argv[2:] if argv[:2] in BECOME else argv)
 
 
 def require_commands(plan: Bootstrap) -> None:
@@ -93,7 +108,13 @@ def require_commands(plan: Bootstrap) -> None:
 
     Raises:
         UsageError: no package manager is known here, or it has no name for what is needed.
+        RequirementsError: only root may call it, and nothing here makes anyone root.
     """
+    if plan.rootless and (commands := (*plan.commands, *plan.faster)):
+        raise RequirementsError(
+            f"{plan.manager} installs for root alone, and neither sudo nor doas is here.",
+            next_step="\n".join(("Become root (su -), and run there:", *map(typed, commands))),
+        )
     nameless = [each for each in plan.missing if each.kind == "needed" and not each.name]
     if not nameless:
         return
@@ -135,14 +156,14 @@ def _is_missing(question: Question, row: WantRow, chosen: ChosenPython) -> bool:
 
 
 def _commands(
-    question: Question, manager: ManagerRow, named: list[Missing], administrator: bool
+    question: Question, manager: ManagerRow, named: list[Missing], become: Become
 ) -> tuple[Command, ...]:
     """Return the commands that install these: one, or one each where the manager takes one."""
     groups = [[each] for each in named] if manager.single else [named] if named else []
     return tuple(
         Command(
             argv=(
-                *_sudo(manager, administrator),
+                *_root_words(manager, become),
                 *manager.install,
                 *_words(question, manager.name, group),
             ),
@@ -153,16 +174,15 @@ def _commands(
     )
 
 
-def _refresh(question: Question, manager: ManagerRow, administrator: bool) -> tuple[Command, ...]:
+def _refresh(question: Question, manager: ManagerRow, become: Become) -> tuple[Command, ...]:
     """Return the command by which the manager learns which packages there are, if it needs one."""
-    argv = (*_sudo(manager, administrator), *manager.refresh)
+    argv = (*_root_words(manager, become), *manager.refresh)
     command = Command(argv=argv, cwd=_root(question), because="which packages there are")
     return (command,) if manager.refresh else ()
 
 
-def _sudo(manager: ManagerRow, administrator: bool) -> tuple[str, ...]:
-    # -n: a password cannot be typed into a command whose output is read.
-    return ("sudo", "-n") if manager.root and not administrator else ()
+def _root_words(manager: ManagerRow, become: Become) -> tuple[str, ...]:
+    return (become or ()) if manager.root else ()
 
 
 def _root(question: Question) -> str:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from torchbuild_tasks.build.work import Reporter, run_shown
 from torchbuild_tasks.errors import RequirementsError
-from torchbuild_tasks.features.bootstrap.choose import Bootstrap, Missing, plan_bootstrap, require_commands
+from torchbuild_tasks.features.bootstrap.choose import (
+    BECOME,
+    Bootstrap,
+    Missing,
+    plan_bootstrap,
+    require_commands,
+    typed,
+)
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system.signals import interruptible
-from torchbuild_tasks.text.show import shell_text
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verbs import Outcome
 
@@ -21,8 +27,9 @@ def bootstrap_text(plan: Bootstrap) -> str:
         lines += ["Still missing", *map(_line, plan.left)] if plan.left else ["All of it was installed."]
         return "\n".join([*lines, *_elsewhere(plan)]) + "\n"
     if commands := (*plan.commands, *plan.faster):
-        lines += ["", f"With {plan.manager}; --yes runs this:"]
-        lines += [f"  $ {shell_text(command.argv).replace('sudo -n ', 'sudo ')}" for command in commands]
+        how = "which only root may call (su - makes you root):" if plan.rootless else "--yes runs this:"
+        lines += ["", f"With {plan.manager}{',' if plan.rootless else ';'} {how}"]
+        lines += [f"  $ {typed(command)}" for command in commands]
     lines += _elsewhere(plan)
     nameless = [each.package for each in plan.missing if not each.name]
     if nameless:
@@ -65,8 +72,10 @@ def _plan(request: BuildRequest) -> Bootstrap:
     from torchbuild_tasks.context import look
     from torchbuild_tasks.facts.probe import Probe
 
-    administrator = Probe().administrator() is True
-    return plan_bootstrap(look(request), administrator=administrator)
+    probe = Probe()
+    can = (words for words in BECOME if probe.which(words[0]))
+    become = () if probe.administrator() is True else next(can, None)
+    return plan_bootstrap(look(request), become=become)
 
 
 def install(plan: Bootstrap, report: Reporter) -> None:
@@ -81,7 +90,7 @@ def install(plan: Bootstrap, report: Reporter) -> None:
             raise RequirementsError(
                 f"{' '.join(command.argv)} ended with exit code {rc}.",
                 looked=lines,
-                next_step="Run it in a shell of your own (with sudo, if it asks for a password).",
+                next_step=f"Run it in a shell of your own, where it may ask for a password: {typed(command)}",
             )
     for command in plan.faster:
         run_shown(command, report)
