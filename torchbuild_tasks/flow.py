@@ -226,11 +226,19 @@ def build_plan(question: Question, plan: BuildPlan, report: Reporter, *, clean_v
 
         stop_asking()
     with interruptible(), lock.hold(Path(plan.source), "build", report.note):
+        tell_warnings(plan, report)
         if brought := describe_brought(question, plan):
             report.note(brought)
         question, plan = settle_helpers(question, plan, report)
         plan = settle_linker(question, plan, report)
         return run_stages(question, plan, report, CLEAN_STAGES if clean_venv else ())
+
+
+def tell_warnings(plan: BuildPlan, report: Reporter) -> None:
+    """Note the plan's warnings, with their fixes, before hours are spent."""
+    for finding in plan.told:
+        report.note(f"Warning: {finding.text}")
+        report.note(f"  -> {finding.fix}")
 
 
 def settle_helpers(question: Question, plan: BuildPlan, report: Reporter) -> tuple[Question, BuildPlan]:

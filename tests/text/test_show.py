@@ -274,6 +274,12 @@ def test_a_build_ends_with_what_it_is_and_how_it_is_used() -> None:
     assert lines[-1].startswith(f"  $ {BUILT.plan.environment.python} -c 'import torch")
 
 
+def test_a_warning_stands_at_the_end_as_well() -> None:
+    plan = replace(BUILT.plan, findings=(Finding.warn("gpu", "it would not run here", "Name it."),))
+    lines = plain(show.built_text(replace(BUILT, plan=plan), 5.0, windows=False)).splitlines()
+    assert "  warning  it would not run here" in lines
+
+
 def test_the_version_is_what_torch_says_of_itself() -> None:
     """PYTORCH_BUILD_VERSION can set another version than the plan's."""
     verified = VerifyReport(python="/v/python", checks=(), torch={"version": "2.9.1+cpu"})

@@ -441,3 +441,9 @@ class BuildPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def decided(self) -> dict[str, str]:
         """The value of each choice by its name."""
         return {choice.name: choice.value for choice in self.choices}
+
+    @property
+    def told(self) -> tuple[Finding, ...]:
+        """The warnings that a build tells; none where only sources have changed since one that told them."""
+        warnings = tuple(finding for finding in self.findings if finding.status == "warn")
+        return () if self.way.name == "install" else warnings

@@ -369,6 +369,7 @@ def built_text(
         ("with", ", ".join(f"{each.name} {each.version}".rstrip() for each in plan.companions)),
         ("time", ", ".join(f"{each.stage} {took(each.seconds)}" for each in stages if each.seconds >= 1)),
         *(("cache", _hits(report)) for report in built.caches if report.hits or report.misses),
+        *(("warning", each.text) for each in plan.told),
         ("log", built.log),
         ("report", "torchbuild report" if built.log else ""),
     ]
