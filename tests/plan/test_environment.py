@@ -224,6 +224,23 @@ def test_pip_is_asked_of_the_venv_that_gets_torch_and_not_of_what_made_it() -> N
     assert finding.fix == f"{own['executable']} -m ensurepip"
 
 
+def test_uv_brings_pip_where_its_venv_has_none() -> None:
+    bare = replace(machine(python(packages={})), tools=(Tool(name="uv", path="/usr/bin/uv"),))
+    plan = plan_of(bare)
+    assert not statuses(plan.findings, "python-pip")
+    assert plan.environment.install is not None
+    assert plan.environment.install.argv[:3] == ("/usr/bin/uv", "pip", "install")
+    assert plan.environment.install.argv[-1] == "pip"
+    assert statuses(plan_of(bare, installer="pip").findings, "python-pip") == ["error"]
+
+
+def test_an_experimental_python_is_taken_and_not_advised() -> None:
+    facts = with_tree(machine(base_python(version="3.10.12", abi="cpython-310")), version="2.15.0")
+    assert found(plan_of(facts).findings, "python").fix.endswith("--python 3.14")
+    facts = with_tree(machine(base_python(version="3.15.0", abi="cpython-315")), version="2.15.0")
+    assert found(plan_of(facts).findings, "python").status == "ok"
+
+
 def test_python_2_is_refused_in_words_that_are_so() -> None:
     """Upstream built torch 1.4 for it."""
     facts = with_tree(machine(base_python(version="2.7.17", abi="cp27mu")), version="1.4.1")
