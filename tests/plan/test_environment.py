@@ -435,6 +435,14 @@ def test_a_missing_version_is_reported_with_the_installed_ones() -> None:
     assert finding.text == "no Python 3.12 was found; there is 3.11.7 (/venv/bin/python)"
 
 
+@pytest.mark.parametrize(("asked", "brought"), [("3.12", "3.12"), ("3.13t", "3.13t"), ("3.8", "3.13")])
+def test_a_version_that_is_not_here_is_brought(asked: str, brought: str) -> None:
+    absent = python(executable=asked, version=None, problem="not found")
+    facts = linux_facts(pythons=(absent,), tree=tree(version="2.6.0"))
+    fix = found(plan_of(facts, python=asked).findings, "python").fix
+    assert fix.endswith(f"uv python install {brought}, and name it: --python {brought}")
+
+
 def test_a_version_that_this_torch_is_not_built_for_is_not_advised() -> None:
     question = replace(ask(), request=BuildRequest(python="3.8", facts="machine.json"))
     finding = found(plan_of_question(question).findings, "python")

@@ -251,7 +251,11 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
         return (Finding.error("python", text, fix),)
     if python.problem:
         text = f"{python.executable} ({python.found_via}) cannot be used: {python.problem}"
-        return (Finding.error("python", text, "Name a working one with --python PATH."),)
+        fix = "Name a working one with --python PATH"
+        if re.fullmatch(r"3\.\d+t?", asked):
+            wanted = newest_python(question) if _is_unfit(question, asked) else asked
+            fix += f". Or {_how_to_get(question, wanted)}"
+        return (Finding.error("python", text, fix),)
     return (
         *_check_installer(question),
         *_check_version(question, python),
