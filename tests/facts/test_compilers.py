@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.facts.fakes import CLANG, GCC, FakeProbe, link, machine, windows_machine
+from tests.facts.fakes import CLANG, GCC, FakeProbe, link, machine, windows_machine, write
 from tests.facts.windows_11 import cl, windows_11
 from tests.support.capabilities import needs_symlinks, skip_without
 from torchbuild_tasks.facts.compilers import look_for_compilers
@@ -321,3 +321,12 @@ def test_a_cl_without_a_version_resource_is_started(
 ) -> None:
     door = windows_machine(tmp_path, programs={"C:\\bin\\cl.exe": said})
     assert look_for_compilers(door, Windows())[0].version == version
+
+
+def test_a_compiler_with_a_sysroot_says_the_c_library_of_its_headers(tmp_path: Path) -> None:
+    own, header = "/opt/gxx/bin/g++", "/opt/gxx/sysroot/usr/include/features.h"
+    door = machine(tmp_path, programs={own: GCC.format(name="g++")}, environ={"CXX": own})
+    door.outputs[f"{own} -print-sysroot"] = Output(0, "/opt/gxx/sysroot\n")
+    assert look_for_compilers(door)[0].libc is None
+    write(tmp_path, {header: "#define\t__GLIBC__\t2\n#define\t__GLIBC_MINOR__\t17\n"})
+    assert look_for_compilers(door)[0].libc == "glibc 2.17"

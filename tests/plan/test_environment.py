@@ -224,6 +224,23 @@ def test_pip_is_asked_of_the_venv_that_gets_torch_and_not_of_what_made_it() -> N
     assert finding.fix == f"{own['executable']} -m ensurepip"
 
 
+def test_uv_brings_pip_where_its_venv_has_none() -> None:
+    bare = replace(machine(python(packages={})), tools=(Tool(name="uv", path="/usr/bin/uv"),))
+    plan = plan_of(bare)
+    assert not statuses(plan.findings, "python-pip")
+    assert plan.environment.install is not None
+    assert plan.environment.install.argv[:3] == ("/usr/bin/uv", "pip", "install")
+    assert plan.environment.install.argv[-1] == "pip"
+    assert statuses(plan_of(bare, installer="pip").findings, "python-pip") == ["error"]
+
+
+def test_an_experimental_python_is_taken_and_not_advised() -> None:
+    facts = with_tree(machine(base_python(version="3.10.12", abi="cpython-310")), version="2.15.0")
+    assert found(plan_of(facts).findings, "python").fix.endswith("--python 3.14")
+    facts = with_tree(machine(base_python(version="3.15.0", abi="cpython-315")), version="2.15.0")
+    assert found(plan_of(facts).findings, "python").status == "ok"
+
+
 def test_python_2_is_refused_in_words_that_are_so() -> None:
     """Upstream built torch 1.4 for it."""
     facts = with_tree(machine(base_python(version="2.7.17", abi="cp27mu")), version="1.4.1")
@@ -416,6 +433,14 @@ def test_a_missing_version_is_reported_with_the_installed_ones() -> None:
     question = replace(ask(), request=BuildRequest(python="3.12", facts="machine.json"))
     finding = found(plan_of_question(question).findings, "python")
     assert finding.text == "no Python 3.12 was found; there is 3.11.7 (/venv/bin/python)"
+
+
+@pytest.mark.parametrize(("asked", "brought"), [("3.12", "3.12"), ("3.13t", "3.13t"), ("3.8", "3.13")])
+def test_a_version_that_is_not_here_is_brought(asked: str, brought: str) -> None:
+    absent = python(executable=asked, version=None, problem="not found")
+    facts = linux_facts(pythons=(absent,), tree=tree(version="2.6.0"))
+    fix = found(plan_of(facts, python=asked).findings, "python").fix
+    assert fix.endswith(f"uv python install {brought}, and name it: --python {brought}")
 
 
 def test_a_version_that_this_torch_is_not_built_for_is_not_advised() -> None:

@@ -27,6 +27,7 @@ class TorchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     source: str
     python_linux: str = ""
     python_tried: str = ""
+    python_advised: str = ""
     free_threaded: str = ""
     clang: str = ""
     triton: str = ""
@@ -140,8 +141,7 @@ class ClashRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class DemandRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Variables with which a build of these torch versions (PEP 440) stops, unless `needs` is set.
 
-    They are switches that are on, or have this `value`. Without `needs` nothing provides it. `fix` is another
-    way, behind "Drop it, or".
+    They are switches that are on, or have this `value`. Without `needs` nothing provides it. `fix`: or that.
     """
 
     names: tuple[str, ...]

@@ -21,8 +21,11 @@ VARIABLES = {"CXX": "c++", "CC": "cc"}
 # Folders of dnf's and yum's additional GCCs (gcc-toolset-12, devtoolset-9), which only `scl enable` selects.
 COLLECTIONS = "/opt/rh"
 
+SYSTEM = ("/usr/bin/", "/bin/", "/usr/lib/")  # whose compilers take the system's headers
+
 _NUMBERED = re.compile(r"(?:g\+\+|gcc|clang\+\+|clang)-(\d+(?:\.\d+)*)")
 _GENERIC = re.compile(r"(?:.*-)?(g\+\+|gcc|clang\+\+|clang|c\+\+|cc)(?:-\d+(?:\.\d+)*)?")
+_GLIBC = re.compile(r"^#define\s+__GLIBC__\s+(\d+)$.*?^#define\s+__GLIBC_MINOR__\s+(\d+)$", re.M | re.S)
 _NAMES = {"gcc": ("gcc", "g++"), "clang": ("clang", "clang++"), "": ("cc", "c++")}  # by maker: for C, for C++
 
 
@@ -174,26 +177,45 @@ def _program(probe: Probe, candidate: _Candidate) -> str | None:
     return candidate.real if candidate.masked or is_clang else candidate.path
 
 
-def _ask(probe: Probe, program: str | None) -> tuple[str, str | None]:
-    """Return a compiler's version output, and the version in it."""
+def _ask(probe: Probe, program: str | None) -> tuple[str, str | None, str | None]:
+    """Return a compiler's version output, the version in it, and the C library that it has of its own."""
     if program is None:
-        return "", None
+        return "", None, None
     if probe.names.stem(program) == "cl":
-        return "", _version_of_cl(probe, program)
+        return "", _version_of_cl(probe, program), None
     text = _answer(probe, program, "--version")
     version = version_in(text) if text else None
     if text and version is None:
         version = version_in(_answer(probe, program, "-dumpfullversion", "-dumpversion"))
-    return text, version
+    own = _maker(text, probe.names.stem(program)) == "gcc" and not probe.windows
+    return text, version, _own_libc(probe, program) if own else None
 
 
-def _tool(probe: Probe, candidate: _Candidate, answer: tuple[str, str | None]) -> Tool:
-    text, version = answer
+def _own_libc(probe: Probe, program: str) -> str | None:
+    """Return the glibc of a GCC's own sysroot, which conda-forge's and those of many toolchains have."""
+    if probe.realpath(program).startswith(SYSTEM):
+        return None
+    root = _answer(probe, program, "-print-sysroot").strip()
+    if root.strip("/") == "" or not root.startswith("/") or not probe.is_dir(root):
+        return None
+    found = _GLIBC.search(probe.read(probe.join(root, "usr/include/features.h")) or "")
+    return f"glibc {found[1]}.{found[2]}" if found else None
+
+
+def _tool(probe: Probe, candidate: _Candidate, answer: tuple[str, str | None, str | None]) -> Tool:
+    text, version, libc = answer
     program = candidate.real if candidate.masked else candidate.path
     stem = probe.names.stem(program or candidate.path)
     name = stem if stem in MSVC_LIKE else _NAMES[_maker(text, stem)][candidate.cxx]
     via = candidate.found_via
-    return Tool(name=name, path=candidate.path, version=version, found_via=via, aliases=candidate.aliases)
+    return Tool(
+        name=name,
+        path=candidate.path,
+        version=version,
+        found_via=via,
+        aliases=candidate.aliases,
+        libc=libc,
+    )
 
 
 def _answer(probe: Probe, path: str, *options: str) -> str:

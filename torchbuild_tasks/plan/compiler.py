@@ -381,6 +381,13 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
     return (Finding.error("host-compiler", text, fix),)
 
 
+def host_libc(question: Question, compilers: Compilers) -> str | None:
+    """Return the C library whose headers nvcc's host compiler takes: its own, else the system's."""
+    asked = _host_in_flags(question) or decide(question, "CUDAHOSTCXX") or compilers.host
+    named = _find_named(list_cxx(question), asked.value) if asked and asked.value else compilers.tool
+    return named.libc if named and named.libc else question.facts.host.libc
+
+
 def _host_in_flags(question: Question) -> Choice | None:
     """Return the host compiler in nvcc's flags: they come after CUDAHOSTCXX, and the last -ccbin counts."""
     for name in HOST_FLAGS:
@@ -421,7 +428,7 @@ def _host_fix(question: Question, limits: HostLimits) -> str:
         return ADVISED
     major, *rest = Version(limits.gcc).release
     major -= bool(rest)  # packages have a major's last release
-    if not _majors(question.row.gcc, major):  # what this nvcc takes cannot compile this torch
+    if not gcc_majors(question.row.gcc, major):  # what this nvcc takes cannot compile this torch
         return ADVISED
     line = _install_fitting(question, "g++", question.row.gcc, major)
     return f"Install a GCC that fits ({line}){OR_ADVISED}."
@@ -429,7 +436,7 @@ def _host_fix(question: Question, limits: HostLimits) -> str:
 
 def list_installable(question: Question) -> tuple[Tool, ...]:
     """Return every GCC that can be installed on this system and compiles this torch, the best first."""
-    facts, majors = question.facts, _majors(question.row.gcc, None)[::-1]
+    facts, majors = question.facts, gcc_majors(question.row.gcc, None)[::-1]
     able = installable_gccs(facts, question.catalog, majors) if facts.host.os == "linux" else []
     return tuple(
         Tool(name="g++", path=f"/{INSTALLABLE}/g++-{major}", version=f"{major}.9", found_via=INSTALLABLE)
@@ -525,7 +532,7 @@ def _check_on_windows(question: Question, compilers: Compilers) -> tuple[Finding
 
 def _install_fitting(question: Question, package: str, figure: str, newest: int | None = None) -> str:
     """Return how to install a compiler that fits: the newest up to a major, else the oldest."""
-    majors = _majors(figure, newest) or [newest or 0]
+    majors = gcc_majors(figure, newest) or [newest or 0]
     ordered = majors[::-1] if newest else majors
     if package == "g++":
         sound = [major for major in ordered if not _is_doubted(question, major)]
@@ -539,6 +546,7 @@ def _is_doubted(question: Question, major: int) -> bool:
     return any(row.fix for row in flag_rows(question, tool))
 
 
-def _majors(figure: str, newest: int | None) -> list[int]:
+def gcc_majors(figure: str, newest: int | None) -> list[int]:
+    """Return the majors of a compiler that a figure of a row admits, up to the newest."""
     span = f"{figure},<{newest + 1}" if newest else figure
     return [major for major in range(4, _MAJORS) if admits(span.strip(","), f"{major}.0")]

@@ -105,9 +105,11 @@ def _is_of_gcc(question: Question, python: Python) -> bool:
 
 
 def newest_python(question: Question) -> str:
-    """Return the newest series that this torch builds for."""
+    """Return the newest series that this torch builds for, and that upstream does not call experimental."""
+    row = question.row
+    specs = f"{row.python},{row.python_advised}".strip(",")
     known = (f"3.{minor}" for minor in reversed(range(_NEWEST + 1)))
-    return next((each for each in known if admits(question.row.python, f"{each}.99")), "3")
+    return next((each for each in known if admits(specs, f"{each}.99")), "3")
 
 
 def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPython:
@@ -249,7 +251,11 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
         return (Finding.error("python", text, fix),)
     if python.problem:
         text = f"{python.executable} ({python.found_via}) cannot be used: {python.problem}"
-        return (Finding.error("python", text, "Name a working one with --python PATH."),)
+        fix = "Name a working one with --python PATH"
+        if re.fullmatch(r"3\.\d+t?", asked):
+            wanted = newest_python(question) if _is_unfit(question, asked) else asked
+            fix += f". Or {_how_to_get(question, wanted)}"
+        return (Finding.error("python", text, fix),)
     return (
         *_check_installer(question),
         *_check_version(question, python),
@@ -395,7 +401,7 @@ def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> It
         text = f"{python.executable} cannot make a venv: its venv or ensurepip module is missing"
         yield Finding.error("python-venv", text, _install_part(question, minor, "venv"))
     builds = chosen.target or python  # the one that made our venv, such as a uv tool's, may have no pip
-    if not creates and "pip" not in builds.packages:
+    if not creates and "pip" not in builds.packages and not uv_of(question):  # which installs it, then
         text = f"{builds.executable} has no pip"
         yield Finding.error("python-pip", text, f"{as_word(builds.executable)} -m ensurepip")
 

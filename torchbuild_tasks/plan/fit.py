@@ -99,10 +99,10 @@ def _check_tree(question: Question, variables: Mapping[str, str]) -> Iterator[Fi
         if here and applies(row.torch, question.version) and _is_on(row, variables):
             text = f"{tree.root!r} has {row.character!r} in its path: {row.breaks}"
             yield Finding(id="path", status=row.status, text=text, fix=row.fix)
-    yield from _check_writable(question)
+    yield from check_writable(question)
 
 
-def _check_writable(question: Question) -> Iterator[Finding]:
+def check_writable(question: Question) -> Iterator[Finding]:
     """Report what stands where a build writes, and what it cannot write to."""
     tree = question.facts.tree
     for path, what in tree.blocked.items():

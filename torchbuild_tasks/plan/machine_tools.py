@@ -15,7 +15,7 @@ from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.catalog.rows import BringRow
 from torchbuild_tasks.model import BuildPlan, Choice, CMakeCache, Finding, Python, Tool
 from torchbuild_tasks.plan.artifacts import starts_others
-from torchbuild_tasks.plan.index import asks_index
+from torchbuild_tasks.plan.index import asks_index, uv_of
 from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off, takes_launchers
@@ -162,11 +162,18 @@ def check_better(question: Question, python: Python, *, foreign: bool) -> Iterat
     if question.given("machine_tools") or not admits(row.python, python.version):
         return
     text = f"ninja {ninja.version}: {row.lacks}, so the number of jobs is fixed beforehand"
-    fix = question.line(python.executable, "-m", "pip", "install", f"{row.name}{row.fits}")
+    fix = _install_line(question, python, f"{row.name}{row.fits}")
     if ninja.found_via == IN_CACHE:
         text += "; it made the build tree and goes on with it, for another would run every step again"
         fix = "In a new shell, torchbuild build --clean takes the newer one, and does everything again."
     yield Finding.unknown("ninja", text, fix)
+
+
+def _install_line(question: Question, python: Python, package: str) -> str:
+    """Return how a package is installed by hand there: by uv, where that installs for a build."""
+    uv = uv_of(question)
+    start = (uv, "pip", "install", "--python", python.executable) if uv else ()
+    return question.line(*(start or (python.executable, "-m", "pip", "install")), package)
 
 
 def check_own(question: Question, missing: tuple[str, ...]) -> Iterator[Finding]:
@@ -199,7 +206,7 @@ def check_log(question: Question, python: Python | None, brought: tuple[str, ...
     )
     fix = "To spare that, put back the ninja that made it"
     if python and any(admits(readers, wheel) for wheel in _WHEELS):
-        fix += ": " + question.line(python.executable, "-m", "pip", "install", f"ninja{readers}")
+        fix += ": " + _install_line(question, python, f"ninja{readers}")
     yield Finding.warn("ninja-log", text, fix)
 
 

@@ -135,8 +135,15 @@ def how_to_install_gcc(facts: Facts, catalog: Catalog, majors: Sequence[int]) ->
     more = [command.replace("{before}", row.before) for command in more] if row else []
     if more or not _has_conda_gcc(facts):
         return next(iter(more), _in_words(f"g++-{majors[0]}"))
+    return conda_gcc(facts, majors[0])
+
+
+def conda_gcc(facts: Facts, major: int) -> str:
+    """Return the command that installs conda-forge's GCC of a major; "" where it has none here."""
+    if major < CONDA_GCC or not _has_conda_gcc(facts):
+        return ""
     arch = facts.host.arch.replace("x86_64", "64")
-    return with_conda(facts, f"conda create -n gxx -c conda-forge gxx_linux-{arch}={majors[0]}")
+    return with_conda(facts, f"conda create -n gxx -c conda-forge gxx_linux-{arch}={major}")
 
 
 def _has_conda_gcc(facts: Facts) -> bool:

@@ -134,7 +134,9 @@ def missing_requirements(
         wanted.append((name, text))
         if (version := have.get(name)) is None or not admits(str(requirement.specifier), version):
             lacked.add(name)
-    return tuple(dict.fromkeys(text for name, text in wanted if name in lacked))
+    # PyTorch's own build is started by pip, which a venv of uv's has not.
+    pip = ("pip",) if installed and "pip" not in have and uv_of(question) else ()
+    return tuple(dict.fromkeys((*(text for name, text in wanted if name in lacked), *pip)))
 
 
 def replaced(python: Python, missing: tuple[str, ...]) -> tuple[str, ...]:

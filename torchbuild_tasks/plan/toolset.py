@@ -149,8 +149,7 @@ def check_toolset(
 
 
 def _doubts(question: Question, toolset: Toolset, limits: HostLimits) -> list[str]:
-    short = series(toolset.version)
-    rows = [row for row in question.catalog.msvc if row.doubted and admits(row.toolset, short)]
+    rows = [row for row in question.catalog.msvc if row.doubted and admits(row.toolset, toolset.version)]
     cuda = limits.cuda
     return [
         row.doubted
@@ -287,7 +286,7 @@ def _unfit(question: Question, toolset: Toolset, limits: HostLimits) -> str:
             return f"CUDA {cuda} takes _MSC_VER {first} to {below - 1}, and it has {toolset.msc_ver}"
         cuda = None
     for row in question.catalog.msvc:
-        if not admits(row.toolset, series(toolset.version)):
+        if not admits(row.toolset, toolset.version):
             continue
         if row.refused and _applies(question, row, toolset):
             return row.refused

@@ -144,6 +144,12 @@ def test_a_plan_that_no_image_helps_is_refused() -> None:
     assert any("does not fit" in finding.text for finding in refused.value.findings)
 
 
+def test_a_checkout_that_cannot_be_written_to_is_no_fault_of_an_image() -> None:
+    with pytest.raises(PlanRefused, match="in any container") as refused:
+        contain(linux_facts(tree=tree(root="/src/torch", writable=False)))
+    assert refused.value.findings[0].text.startswith("/src/torch cannot be written to")
+
+
 @pytest.mark.parametrize(
     ("facts", "flags", "says"),
     [

@@ -17,7 +17,7 @@ from tests.support.machines import ask, found, modern_tree, plan_of, python, too
 from tests.support.windows import toolset, windows, windows_facts
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.catalog.rows import TorchRow
-from torchbuild_tasks.model import BuildPlan, Cuda, Facts, Finding, Host, Toolkit
+from torchbuild_tasks.model import BuildPlan, Cuda, Facts, Finding, Host, Tool, Toolkit
 from torchbuild_tasks.plan.cuda.advice import (
     _TOLD,
     ARCHIVE,
@@ -372,6 +372,21 @@ def test_corrected_headers_are_taken() -> None:
     host = Host(os="linux", arch="x86_64", libc="glibc 2.41")
     facts = cuda_facts(toolkit("12.8", noexcept=("cospi",)), gpus=(gpu(),), host=host)
     assert not [f for f in plan_of(facts, cuda=True).findings if f.id == "cuda-libc"]
+
+
+@pytest.mark.parametrize(
+    ("own", "says"), [("glibc 2.17", None), ("glibc 2.41", "its"), (None, "this system's")]
+)
+def test_the_headers_of_the_host_compiler_count(own: str | None, says: str | None) -> None:
+    gxx = "/opt/gxx/bin/x86_64-conda-linux-gnu-g++"
+    compilers = (tool("g++", "14.2.0"), Tool(name="g++", path=gxx, version="13.3.0", found_via="x", libc=own))
+    host = Host(os="linux", arch="x86_64", libc="glibc 2.42" if own else "glibc 2.41")
+    facts = machine("2.4.1", "12.4", host=host, compilers=compilers)
+    told = [f for f in plan_of(facts, cuda=True, set=(f"CXX={gxx}",)).findings if f.id == "cuda-libc"]
+    assert [bool(says and says in f.text) for f in told] == ([True] if says else [])
+    assert all(
+        "gxx_linux-64=13, " in f.fix and "--set CXX=$CONDA_PREFIX/bin/x86_64-conda" in f.fix for f in told
+    )
 
 
 def test_a_gpu_with_ptx_alone_is_reported_with_the_toolkit_that_compiles_for_it() -> None:

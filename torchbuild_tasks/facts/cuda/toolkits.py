@@ -103,7 +103,7 @@ def find_named(search: Search) -> Iterator[Looked]:
     if wanted and _SPELT.fullmatch(wanted) and not search.probe.exists(wanted):
         return
     if wanted and not _NOT_FOLDER.fullmatch(wanted):
-        yield Looked(f"{FLAG} {search.wanted}", (Place(search.wanted, FLAG, named=True),))
+        yield Looked(f"{FLAG} {wanted}", (Place(wanted, FLAG, named=True),))
 
 
 def find_by_variables(search: Search) -> Iterator[Looked]:

@@ -27,6 +27,7 @@ from torchbuild_tasks.model import (
 )
 from torchbuild_tasks.plan.artifacts import in_store
 from torchbuild_tasks.plan.cuda.toolkit import torch_rows
+from torchbuild_tasks.plan.fit import check_writable
 from torchbuild_tasks.plan.jetson import board, jetpack
 from torchbuild_tasks.plan.packages import package_name
 from torchbuild_tasks.plan.question import Question
@@ -325,8 +326,11 @@ def choose_base(
     """Return the first image in which the build can work, and its plan.
 
     Raises:
-        PlanRefused: there is none; the findings are those of the image that is nearest.
+        PlanRefused: there is none; the findings are those of the image that is nearest, or of a checkout
+            that no container can write to, either.
     """
+    if shut := tuple(check_writable(question)):
+        raise PlanRefused("This build cannot work in any container. Nothing was written.", findings=shut)
     first: BuildPlan | None = None
     name = ""
     for row in fitting_bases(question, image):

@@ -12,6 +12,7 @@ from torchbuild_tasks.catalog.cuda import CudaTorchRow
 from torchbuild_tasks.catalog.match import admits, row_version
 from torchbuild_tasks.model import Choice, Finding, Library, Status
 from torchbuild_tasks.model.cuda import LIBRARIES, names_of
+from torchbuild_tasks.plan.compiler import choose_compilers, gcc_majors, host_libc
 from torchbuild_tasks.plan.cuda.archs import (
     MANY,
     NAME,
@@ -36,6 +37,7 @@ from torchbuild_tasks.plan.cuda.toolkit import (
     NVCC_NAMES,
     ROOTS,
     cuda_row,
+    host_limits,
     is_called,
     named_nvcc,
     series_of,
@@ -51,7 +53,9 @@ from torchbuild_tasks.plan.cuda.values import (
     ChosenArchs,
     ChosenToolkit,
     Device,
+    HostLimits,
 )
+from torchbuild_tasks.plan.packages import conda_gcc
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
 from torchbuild_tasks.text.paths import plain_path
@@ -455,18 +459,43 @@ def _wrong_cuda(question: Question, chosen: ChosenToolkit, row: CudaTorchRow) ->
 
 def _check_libc(question: Question, chosen: ChosenToolkit) -> tuple[Finding, ...]:
     """Report headers of CUDA that declare functions of the C library otherwise than this one does."""
-    name, _, version = (question.facts.host.libc or "").partition(" ")
-    if name != "glibc" or chosen.version is None:
+    if chosen.version is None or not any(
+        admits(row.cuda, chosen.version) for row in question.catalog.cuda_libc
+    ):
+        return ()
+    limits, libc = host_limits(question, chosen), question.facts.host.libc
+    if any(tool.libc for tool in question.facts.compilers):
+        libc = host_libc(question, choose_compilers(question, limits=limits))
+    name, _, version = (libc or "").partition(" ")
+    if name != "glibc":
         return ()
     for row in question.catalog.cuda_libc:
         if not (admits(row.glibc, version) and admits(row.cuda, chosen.version)):
             continue
         if chosen.toolkit and row.function in chosen.toolkit.noexcept:
             continue
-        text = f"{chosen.name} does not compile with this system's glibc {version}: {row.because}"
-        fix = f"{ADVISED} Or correct the declarations in its crt/math_functions.h: noexcept behind each."
+        whose = "this system's" if libc == question.facts.host.libc else "its host compiler's"
+        text = f"{chosen.name} does not compile with {whose} glibc {version}: {row.because}"
+        fix = f"{ADVISED} {_other_headers(question, limits)}"
+        fix += "Or correct the declarations in its crt/math_functions.h: noexcept behind each."
         return (Finding.error(LIBC_ID, text, fix),)
     return ()
+
+
+def _other_headers(question: Question, limits: HostLimits) -> str:
+    """Advise conda-forge's GCC, whose own glibc is older (2.17 to 2.39); "" where there is none that fits.
+
+    Source: conda-forge's sysroot_linux-64, https://anaconda.org/conda-forge/sysroot_linux-64.
+    """
+    newest = Version(limits.gcc or "0")  # a row's "8.4" leaves out the last release of that major
+    majors = gcc_majors(question.row.gcc, newest.major - bool(newest.minor))
+    line = conda_gcc(question.facts, majors[-1]) if majors else ""
+    if not line:
+        return ""
+    program = f"$CONDA_PREFIX/bin/{question.facts.host.arch}-conda-linux-gnu-"
+    named = f"--set CC={program}gcc --set CXX={program}g++"
+    own = f"Or compile with conda-forge's GCC, which has an older glibc of its own: {line}"
+    return f"{own}, then conda activate gxx, and {named}. "
 
 
 def check_named_libraries(question: Question) -> tuple[Finding, ...]:
