@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import os.path
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -110,6 +110,12 @@ def _other_process(text: str) -> str:
     return others if others and (own is None or _size(others) > _size(own[1])) else ""
 
 
+def _same(name: str, other: str) -> int:
+    """Return how many letters two names begin with alike."""
+    pairs = zip(name, other, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
 def _meant(subject: str, line: str) -> str:
     """Return the name that a compiler proposes for one that is not there, where one slip lies between."""
     found = _PROPOSED.search(line)
@@ -117,8 +123,8 @@ def _meant(subject: str, line: str) -> str:
         return ""
     name, other = subject.rpartition("::")[2], found[1].rpartition("::")[2]
     longer = max(len(name), len(other))
-    same = len(os.path.commonprefix((name, other)))
-    same += len(os.path.commonprefix((name[same:][::-1], other[same:][::-1])))
+    same = _same(name, other)
+    same += _same(name[same:][::-1], other[same:][::-1])
     swapped = longer - same == 2 and len(name) == len(other) and sorted(name) == sorted(other)
     return found[1] if longer > 2 and (longer - same == 1 or swapped) else ""
 
