@@ -31,6 +31,10 @@ _AFTER_A_LINE: Final = ("Caused by:", "hint: ", "× ", "Could not solve for ")
 _TELLING: Final = 10  # characters of an exception's text that are no accident elsewhere
 # The first line of a CMake Error that a narrow terminal has wrapped.
 _CUT_HEAD: Final = re.compile(r"CMake Error at [^()]*(?:\([^()]*)?$")
+# A warning of Python's that a module is not there: the program goes on without it.
+GOES_WITHOUT: Final = re.compile(r"\b[A-Z][a-z]+Warning: .{0,300}\bNo module named '")
+# What CMake says in a build folder that was copied or moved, with where it was made.
+_MOVED: Final = re.compile(r"is different than the directory (\S{1,300}?)(?:[/\\]CMakeCache\.txt)? where ")
 _OF_TOOLS: Final = ("killed", "compiler", "linker")
 # An exception that has no text but what was looked up.
 _LOOKED_UP: Final = re.compile(r"KeyError: ['\"]([^'\"]{2,200})['\"]$")
@@ -103,6 +107,11 @@ class Block:
     def last_number(self) -> int:
         """Return the number of its last line."""
         return self.lines[-1].number
+
+    def is_moved_from(self, text: str) -> bool:
+        """Return whether CMake has written a build folder that was copied or moved as what it was before."""
+        moved = _MOVED.search(" ".join(line.text.strip() for line in self.lines))
+        return moved is not None and text.rstrip().endswith(f": {moved[1]}")
 
     @property
     def names_no_error(self) -> bool:

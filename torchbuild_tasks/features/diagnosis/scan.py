@@ -16,7 +16,7 @@ from typing import Final
 from torchbuild_tasks.catalog.diagnosis import FailureRow
 from torchbuild_tasks.catalog.failures import FailureBook
 from torchbuild_tasks.features.diagnosis import patterns
-from torchbuild_tasks.features.diagnosis.block import Block, ErrorBlock, Line
+from torchbuild_tasks.features.diagnosis.block import GOES_WITHOUT, Block, ErrorBlock, Line
 from torchbuild_tasks.features.diagnosis.decode import Decoder, clean, without_colours
 from torchbuild_tasks.features.diagnosis.origin import Origin
 from torchbuild_tasks.features.diagnosis.places import FIRST_SIGNS, SIGNS, Places
@@ -215,7 +215,8 @@ class LogScanner:
 
     def _is_warning(self, line: Line) -> bool:
         """Return whether a row knows this line as a warning, or it stands in one of CMake's or Python's."""
-        if self._is_of_commit(line) or any(line.text.strip() == text for _, text in self._warned.values()):
+        known = any(line.text.strip() == text for _, text in self._warned.values())
+        if known or self._is_of_commit(line) or GOES_WITHOUT.search(line.text):
             return True
         head = self._head(line)
         if line.text.startswith("  "):
@@ -329,7 +330,7 @@ class LogScanner:
         """
         if self._proof is not None and self._proof.kind == "cmake":  # one that fails does not come so far
             self._configured = self._configured or patterns.CONFIGURED.match(text) is not None
-            if self._configured and patterns.GENERATED.match(text):
+            if self._configured and patterns.GENERATED.match(text) and not self._proof.is_moved_from(text):
                 return self._begin_anew()
         if self._outlives_make(text):
             return self._begin_anew()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -19,6 +20,8 @@ _OWN: Final = re.compile(r"this process has ([\d.]{1,9} [GM]iB) memory in use")
 _RESERVED: Final = re.compile(r"([\d.]{1,9} [GM]iB) is reserved by PyTorch but unallocated")
 _TRIED: Final = re.compile(r"Tried to allocate ([\d.]{1,9} [GMK]iB)")
 _UNITS: Final = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10}
+# GCC's and clang's proposal for a name that is not there.
+_PROPOSED: Final = re.compile(r"; did you mean (?:simply )?['‘\"]([\w:~]{2,80})['’\"]\?")
 # A folder on the error's line that is not the program which speaks.
 _PLACE: Final = re.compile(r"(?<=[\s'\"(])/(?:[\w.+@~-]{1,100}/){1,30}")
 # Where the script stands that met an error, which is not what is full.
@@ -60,6 +63,7 @@ def read_signs(machine: Machine, line: str, kind: Kind | None = None) -> Mapping
     found_in_text = {name: _find(pattern, text) for name, pattern in _patterns(machine.catalog)}
     return {
         **found_in_text,
+        "meant": _meant(subject, line),
         "triton": found_in_text["triton"] or machine.value("ptxas of triton"),
         "driver runs": f"{driver[1]}.{driver[2]}" if driver else "",
         "driver major": driver[1] if driver else "",
@@ -104,6 +108,25 @@ def _other_process(text: str) -> str:
     own = _OWN.search(text)
     others = max((size for size in _OTHERS.findall(text)), key=_size, default="")
     return others if others and (own is None or _size(others) > _size(own[1])) else ""
+
+
+def _same(name: str, other: str) -> int:
+    """Return how many letters two names begin with alike."""
+    pairs = zip(name, other, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _meant(subject: str, line: str) -> str:
+    """Return the name that a compiler proposes for one that is not there, where one slip lies between."""
+    found = _PROPOSED.search(line)
+    if found is None or not subject:
+        return ""
+    name, other = subject.rpartition("::")[2], found[1].rpartition("::")[2]
+    longer = max(len(name), len(other))
+    same = _same(name, other)
+    same += _same(name[same:][::-1], other[same:][::-1])
+    swapped = longer - same == 2 and len(name) == len(other) and sorted(name) == sorted(other)
+    return found[1] if longer > 2 and (longer - same == 1 or swapped) else ""
 
 
 def _fragmented(text: str) -> str:
