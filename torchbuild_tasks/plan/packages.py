@@ -133,9 +133,7 @@ def how_to_install_gcc(facts: Facts, catalog: Catalog, majors: Sequence[int]) ->
     row = _installer_row(facts, catalog)
     more = [row.more[str(major)] for major in majors if row and str(major) in row.more]
     more = [command.replace("{before}", row.before) for command in more] if row else []
-    if more or not _has_conda_gcc(facts):
-        return next(iter(more), _in_words(f"g++-{majors[0]}"))
-    return conda_gcc(facts, majors[0])
+    return next(iter(more), "") or conda_gcc(facts, majors[0]) or _in_words(f"g++-{majors[0]}")
 
 
 def conda_gcc(facts: Facts, major: int) -> str:

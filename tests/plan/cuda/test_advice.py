@@ -538,13 +538,13 @@ def test_a_python_that_the_advised_torch_takes_may_stay() -> None:
 
 
 def test_a_warning_is_not_sent_against_its_own_words_by_an_error() -> None:
-    """GCC 11 and CUDA 11.4 for torch 1.10: 11.7 ends the error, and is said not to be built with, too."""
-    facts = machine("1.10.0", "11.4", compilers=(tool("g++", "11.4.0"), tool("gcc", "11.4.0")))
+    """GCC 11 and CUDA 11.5 for torch 1.10: 11.7 ends the error, and is said not to be built with, too."""
+    facts = machine("1.10.0", "11.5", compilers=(tool("g++", "11.4.0"), tool("gcc", "11.4.0")))
     host = replace(facts.host, distribution="Ubuntu 22.04.5 LTS")
     plan = plan_of(replace(facts, host=host), cuda=True)
     warning = found(plan.findings, "cuda-toolkit")
     error = found(plan.findings, "host-compiler")
-    assert "<11.4" in warning.text and "CUDA 11.3" in warning.fix and "g++-10" in warning.fix
+    assert "<11.5" in warning.text and "CUDA 11.3" in warning.fix and "g++-10" in warning.fix
     assert "11.7" not in warning.fix + error.fix and error.fix.count("g++-10") == 1
 
 
