@@ -1,4 +1,4 @@
-"""Ask the Python that gets torch which requirements it lacks: pip takes five times as long to find none."""
+"""Ask the Python that gets torch which requirements it lacks, so that pip is started only for those."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ LIBRARY_NOT_FOUND = 12  # NVML_ERROR_LIBRARY_NOT_FOUND of nvml.h
 
 
 def is_missing(library: str) -> bool:
-    """Say whether the loader finds no such library: pynvml takes three times as long to say so."""
+    """Say whether the loader finds no such library, before pynvml is imported for that answer."""
     try:
         ctypes.CDLL(library)
     except OSError:

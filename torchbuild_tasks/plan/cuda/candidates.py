@@ -74,6 +74,7 @@ def weigh(findings: Iterable[Finding]) -> int:
 
 
 def common_errors(candidates: Iterable[Candidate]) -> set[tuple[str, str]]:
+    """Return the errors (name and text) that all of them have, which count against none."""
     errors = [{(f.id, f.text) for f in each.findings if f.status == "error"} for each in candidates]
     return set.intersection(*errors) if errors else set()
 
