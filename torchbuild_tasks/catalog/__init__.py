@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from torchbuild_tasks.catalog import cuda as of_cuda  # `Catalog.cuda` is a table
-from torchbuild_tasks.catalog import diagnosis, packaging, rows, source, system_packages
+from torchbuild_tasks.catalog import diagnosis, packaging, rows, source
 from torchbuild_tasks.values import from_json, replace
 
 R = TypeVar("R")
@@ -156,7 +156,7 @@ class Catalog:
     cache = Table(rows.CacheRow, "caches.toml")
     linker = Table(rows.LinkerRow, "linkers.toml")
     switch = Table(rows.SwitchRow, "presets.toml")
-    installer = Table(system_packages.InstallerRow, "linkers.toml")
+    installer = Table(packaging.InstallerRow, "linkers.toml")
     secret_name = Table(rows.SecretNameRow, "secrets.toml")
     secret_form = Table(rows.SecretFormRow, "secrets.toml")
     failure = Table(diagnosis.FailureRow, *(f"failures/{phase}.toml" for phase in PHASES))
@@ -173,13 +173,13 @@ class Catalog:
     compiler_option = Table(diagnosis.CompilerOptionRow, "options.toml")
     std_name = Table(diagnosis.StdNameRow, "std_names.toml")
     torch_name = Table(diagnosis.TorchNameRow, "components.toml", build=_torch_names)
-    package = Table(system_packages.PackageRow, "packages.toml")
+    package = Table(packaging.PackageRow, "packages.toml")
     companion = Table(source.CompanionRow, "companions.toml")
     companion_release = Table(source.CompanionReleaseRow, "companions.toml")
     option = Table(rows.OptionRow, "doctor.toml")
-    manager = Table(system_packages.ManagerRow, "packages.toml")
-    want = Table(system_packages.WantRow, "packages.toml")
-    library = Table(system_packages.LibraryRow, "libraries.toml")
+    manager = Table(packaging.ManagerRow, "packages.toml")
+    want = Table(packaging.WantRow, "packages.toml")
+    library = Table(packaging.LibraryRow, "libraries.toml")
     wheel_input = Table(packaging.WheelInputRow, "wheel_inputs.toml")
     shared = Table(packaging.SharedRow, "packaging.toml")
     rpath = Table(packaging.RpathRow, "packaging.toml")

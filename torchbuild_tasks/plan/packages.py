@@ -9,7 +9,7 @@ from typing import Final
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import admits
-from torchbuild_tasks.catalog.system_packages import InstallerRow, PackageRow
+from torchbuild_tasks.catalog.packaging import InstallerRow, PackageRow
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.values import replace
 

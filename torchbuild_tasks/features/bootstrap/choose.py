@@ -7,7 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 from torchbuild_tasks.catalog.match import series
-from torchbuild_tasks.catalog.system_packages import ManagerRow, WantRow
+from torchbuild_tasks.catalog.packaging import ManagerRow, WantRow
 from torchbuild_tasks.errors import RequirementsError, UsageError
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.plan.environment import ChosenPython, choose_python

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
-from torchbuild_tasks.catalog.system_packages import LibraryRow
+from torchbuild_tasks.catalog.packaging import LibraryRow
 from torchbuild_tasks.features.closure.graph import Graph, LibraryFiles, Node, walk_needs
 from torchbuild_tasks.features.closure.linux import check_symbols, check_versions, walk_elf
 from torchbuild_tasks.features.closure.windows import check_imports, check_runtime, walk_pe
