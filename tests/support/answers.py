@@ -55,7 +55,7 @@ class ScriptedNet(Net, frozen=True, kw_only=True):
     """A network of which every server answers by the script, and where nothing is waited for."""
 
     script: Scripted = msgspec.field(default_factory=in_turn)
-    sleep: Callable[[float], None] | None = lambda seconds: None
+    back_off: float = 0.0
 
     def session(self) -> requests.Session:
         session = super().session()

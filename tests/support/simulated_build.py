@@ -123,15 +123,19 @@ def _run(todo: list[Job], limit: int, parallel: int, policy: TokenPolicy | None)
     tokens = wanted = 0 if policy else parallel - 1
     clock, next_look, held, least, fill = 0.0, 0.0, 0.0, limit, True
     while waiting or running:
-        room = limit - sum(job.size for job in running)
+        sizes = [job.size for job in running]
+        room = limit - sum(sizes)
         least = min(least, room)
         if least < 0:
             break
         if policy and clock >= next_look:
             state = MemoryState(available=limit * 4, limit=limit, used=limit - room)
-            for job in running:
-                job.most = max(job.most, job.size)
-            seen = [Running(job.pid, job.started, job.size, job.most, job.held) for job in running]
+            for job, size in zip(running, sizes, strict=True):
+                job.most = max(job.most, size)
+            seen = [
+                Running(job.pid, job.started, size, job.most, job.held)
+                for job, size in zip(running, sizes, strict=True)
+            ]
             orders = policy(state, seen, tokens, clock)
             # What is not held by a job can be taken back at once, the others when a job ends.
             wanted = orders.tokens

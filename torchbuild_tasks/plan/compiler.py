@@ -546,7 +546,8 @@ def _is_doubted(question: Question, major: int) -> bool:
     return any(row.fix for row in flag_rows(question, tool))
 
 
-def gcc_majors(figure: str, newest: int | None) -> list[int]:
+@functools.lru_cache(maxsize=256)
+def gcc_majors(figure: str, newest: int | None) -> tuple[int, ...]:
     """Return the majors of a compiler that a figure of a row admits, up to the newest."""
     span = f"{figure},<{newest + 1}" if newest else figure
-    return [major for major in range(4, _MAJORS) if admits(span.strip(","), f"{major}.0")]
+    return tuple(major for major in range(4, _MAJORS) if admits(span.strip(","), f"{major}.0"))

@@ -417,7 +417,8 @@ def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> O
         found = [each for each in judged if (each.id, each.text) not in apart]
         return all(each.status != "error" and each.id not in _TOLD for each in found)
 
-    series = [each for each in _nearest_series(question) if _compiles(question, each)]
+    known = _compiler_errors(question)
+    series = [each for each in _nearest_series(question) if _compiler_errors(each) <= known]
     able = [each for each in series if _has_python(each)]
     for built in (able, [each for each in series if each not in able]):
         names = ((as_if, chosen.name) for as_if in built if planned and suits(judge(as_if, planned, gpus)))
@@ -466,13 +467,10 @@ def _nearest_series(question: Question) -> list[Question]:
     return [replace(question, facts=replace(facts, tree=each)) for each in trees]
 
 
-def _compiles(question: Question, as_if: Question) -> bool:
-    """Say whether the compiler for this torch compiles another one, too; one that is missing is apart."""
-    now, then = (
-        {(f.id, f.text) for f in check_compilers(each, choose_compilers(each)) if f.status == "error"}
-        for each in (question, as_if)
-    )
-    return then <= now
+def _compiler_errors(question: Question) -> set[tuple[str, str]]:
+    """Return what is wrong with the compiler for a torch; one that is missing is so for every torch."""
+    found = check_compilers(question, choose_compilers(question))
+    return {(each.id, each.text) for each in found if each.status == "error"}
 
 
 def _has_python(question: Question) -> bool:

@@ -146,7 +146,12 @@ def _in_order(archs: tuple[str, ...]) -> tuple[Capability, ...]:
 
 def capability_for(question: Question, wanted: Capability, cuda: Version | None) -> Capability:
     """Return a toolkit's number of a capability: Thor is 10.1 before CUDA 13.0 and 11.0 from it on."""
-    for row in question.catalog.arch:
+    return _capability_for(question.catalog, wanted, cuda)
+
+
+@functools.lru_cache(maxsize=4096)
+def _capability_for(catalog: Catalog, wanted: Capability, cuda: Version | None) -> Capability:
+    for row in catalog.arch:
         if row.renamed and row.capability == str(wanted.plain) and cuda and admits(row.cuda, cuda):
             return capability(row.renamed)._replace(kind=wanted.kind)
     return wanted
@@ -291,9 +296,13 @@ def _is_known(catalog: Catalog, code: Capability, column: str, version: Version 
 
 def is_tegra(question: Question, wanted: Capability) -> bool:
     """Say whether only Jetson boards have a capability, under any of its names."""
-    word = str(wanted)
-    boards = {row.capability for row in question.catalog.board}
-    names = {row.renamed for row in question.catalog.arch if row.capability == word}
+    return _is_tegra(question.catalog, str(wanted))
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_tegra(catalog: Catalog, word: str) -> bool:
+    boards = {row.capability for row in catalog.board}
+    names = {row.renamed for row in catalog.arch if row.capability == word}
     return bool({word, *names} & boards)
 
 

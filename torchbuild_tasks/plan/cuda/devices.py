@@ -81,9 +81,13 @@ def driver_version(question: Question) -> str | None:
 
 def branch_of(question: Question, device: Device) -> DriverBranchRow | None:
     """Return the row of the first driver branch that leaves out a GPU."""
-    code = Version(device.capability) if device.capability else None
-    rows = sorted(question.catalog.driver_branch, key=lambda row: Version(row.last))
-    return next((row for row in rows if code and code < Version(row.below)), None)
+    return _branch_of(question.catalog, device.capability)
+
+
+@functools.lru_cache(maxsize=1024)
+def _branch_of(catalog: Catalog, code: str | None) -> DriverBranchRow | None:
+    rows = sorted(catalog.driver_branch, key=lambda row: Version(row.last))
+    return next((row for row in rows if code and Version(code) < Version(row.below)), None)
 
 
 def check_devices(
