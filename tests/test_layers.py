@@ -183,11 +183,18 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
+@functools.cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of a module: to walk once is half of what six tests cost."""
+    return tuple(ast.walk(parsed(path)))
+
+
 @pytest.fixture(scope="module", autouse=True)
 def forgotten() -> Iterator[None]:
     """Half a million nodes are 100 MB, through which every later garbage collection would go."""
     yield
     parsed.cache_clear()
+    nodes.cache_clear()
 
 
 @functools.cache
@@ -277,7 +284,7 @@ def test_only_fronts_catch_our_errors() -> None:
     for path in files():
         if role(place(path)) == "front" or "TorchbuildError" not in path.read_text("utf-8"):
             continue
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if isinstance(node, ast.ExceptHandler) and node.type is not None:
                 assert "TorchbuildError" not in ast.unparse(node.type), path
 
@@ -290,7 +297,7 @@ def test_a_finding_is_made_by_its_status() -> None:
     """`Finding.warn` and `.error` ask for a fix, and `.ok` takes none: beside "ok" it would contradict it."""
     bad = []
     for path in files():
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding":
                 given = {each.arg: each.value for each in node.keywords}
                 if isinstance(given.get("status"), ast.Constant):
@@ -302,7 +309,7 @@ def test_a_check_returns_a_tuple_or_yields() -> None:
     """So that every caller can write `*check(...)`: None would need a filter, and a list may be changed."""
     bad = []
     for path in files():
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if isinstance(node, ast.FunctionDef) and node.returns is not None:
                 shape = ast.unparse(node.returns)
                 bad += [f"{place(path)}:{node.name}"] * (shape in ("Finding | None", "list[Finding]"))
@@ -316,7 +323,7 @@ def test_docstrings_of_functions_and_modules_say_what_they_do() -> None:
     """An imperative ("Return ...", "Say whether ..."), as PEP 257 wants it; of values a noun."""
     bad = []
     for path in files():
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
                 words = (ast.get_docstring(node) or "").split()
                 name = f"{place(path)}:{getattr(node, 'name', '')}"
@@ -339,7 +346,7 @@ def named_in_args(docstring: str) -> list[str]:
 def test_a_docstring_names_only_parameters_that_are_there() -> None:
     bad = []
     for path in files():
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if not isinstance(node, ast.FunctionDef | ast.ClassDef):
                 continue
             has = parameters(node) if isinstance(node, ast.FunctionDef) else set()
@@ -357,7 +364,7 @@ def test_no_two_calls_that_have_nothing_to_do_with_each_other_share_a_line() -> 
     """`a, b = f(), f()` may be a pair; `a, b = f(), g()` are two statements."""
     bad = []
     for path in files():
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Tuple):
                 continue
             if isinstance(node.value, ast.Tuple):
