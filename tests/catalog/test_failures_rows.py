@@ -15,9 +15,9 @@ from tests.support.machines import linux_facts, with_tree
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.catalog.diagnosis import FailureRow, KindRow
 from torchbuild_tasks.catalog.failures import FailureBook, UserFailureRow, fitting_rows
-from torchbuild_tasks.features.diagnosis.answer import list_names
 from torchbuild_tasks.features.diagnosis.block import Line
 from torchbuild_tasks.features.diagnosis.kinds import Kind
+from torchbuild_tasks.features.diagnosis.names import list_names
 from torchbuild_tasks.fronts.parsing import parse
 from torchbuild_tasks.verbs import VERBS
 
@@ -38,7 +38,11 @@ NAMES = {
 @functools.cache
 def vocabulary() -> frozenset[str]:
     """The names that a sentence may use: ours, what is looked up about a kind, and groups of its shapes."""
-    kind = Kind(row=load_catalog().kind[0], program="", line=Line(1, "x", "x"), groups={"subject": "x"})
+    ids = ("network", "missing-library")  # one that is looked up, one about a part
+    rows = (row for row in load_catalog().kind if row.id in ids)
+    line = Line(1, "x", "x")
+    kinds = [Kind(row=row, program="", line=line, groups={"subject": "z"}) for row in rows]
+    looked_up = {name for kind in kinds for name in list_names(kind, machine())}
     groups = {
         name
         for shape in load_catalog().shape
@@ -46,7 +50,7 @@ def vocabulary() -> frozenset[str]:
         for name in re.compile(pattern).groupindex
     }
     stands_for = {row.name for row in load_catalog().stands_for}
-    return frozenset({*NAMES, "kind fix", *list_names(kind, machine()), *groups, *stands_for})
+    return frozenset({*NAMES, "kind fix", *looked_up, *groups, *stands_for})
 
 
 def test_every_sign_decides_something() -> None:

@@ -12,10 +12,11 @@ from tests.support.diagnosis import machine, read
 from tests.support.for_each import each_case, for_each
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.catalog.diagnosis import ComponentRow, KindRow
-from torchbuild_tasks.features.diagnosis.answer import explain_kind, list_names
 from torchbuild_tasks.features.diagnosis.block import Line
+from torchbuild_tasks.features.diagnosis.choose import explain_kind
 from torchbuild_tasks.features.diagnosis.components import Components, owner, readable
 from torchbuild_tasks.features.diagnosis.kinds import Kind
+from torchbuild_tasks.features.diagnosis.names import list_names
 
 CATALOG = load_catalog()
 ABOUT = [

@@ -14,17 +14,19 @@ import msgspec
 from torchbuild_tasks.catalog.diagnosis import FailureRow
 from torchbuild_tasks.catalog.failures import FailureBook, Hit, UserFailureRow
 from torchbuild_tasks.features.diagnosis import patterns
-from torchbuild_tasks.features.diagnosis.answer import explain_kind, list_names
 from torchbuild_tasks.features.diagnosis.audience import read_audience
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
 from torchbuild_tasks.features.diagnosis.kinds import Kind, is_message, kind_book, read_kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
+from torchbuild_tasks.features.diagnosis.names import list_names
+from torchbuild_tasks.features.diagnosis.part import WIDTH, choose_command, find_component
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.features.diagnosis.signs import read_signs
 from torchbuild_tasks.features.diagnosis.wording import add_done, translate
 from torchbuild_tasks.model import Diagnosis, Reading
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/failures.md"
+_PAGE_OF_KINDS: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/diagnose.md#kinds"
 MOST: Final = 4  # causes that are named
 _OF_BUILD: Final = ("checkout", "python", "configure", "compile", "link", "install")  # phases
 _NONE: Final[Mapping[str, str]] = {}
@@ -241,4 +243,23 @@ def _diagnosis(hit: Hit, machine: Machine, known: Mapping[str, str] = _NONE) -> 
         fix=machine.fill(row.fix, hit.groups, known),
         command=machine.fill_command(commands, hit.groups, known),
         see=see,
+    )
+
+
+def explain_kind(kind: Kind, machine: Machine, known: Mapping[str, str]) -> Diagnosis:
+    """Return the cause and the fix of an error of this kind, with the names that `list_names` found."""
+    row = find_component(kind, machine)
+    text = kind.line.text.strip()[:WIDTH]
+    bare = {**known, "subject": known["subject"] or text, "what": text}  # for a shape that names nothing
+    cause = machine.fill(kind.row.cause, (), known) or machine.fill(kind.row.cause, (), bare)
+    if cause.startswith("the ") and cause.startswith(known["program"]):
+        cause = cause[:1].upper() + cause[1:]
+    commands = machine.helpful(kind.row.command)
+    return Diagnosis(
+        id=kind.row.id,
+        cause=cause,
+        fix=machine.fill(kind.row.fix, (), known) or machine.fill(kind.row.fix, (), bare),
+        command=choose_command(kind, row, machine) or machine.fill_command(commands, (), known),
+        see=_PAGE_OF_KINDS,
+        component=row.name if row else "",
     )
