@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -22,7 +22,7 @@ from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.features.diagnosis.signs import read_signs
 from torchbuild_tasks.features.diagnosis.wording import add_done, translate
-from torchbuild_tasks.model import Diagnosis, Reading
+from torchbuild_tasks.model import Diagnosis, OtherError, Reading
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/failures.md"
 MOST: Final = 4  # causes that are named
@@ -55,6 +55,43 @@ class _RowMatch(msgspec.Struct, frozen=True):
 
 def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Reading:
     """Return the reading of the log in this scanner: clean, a known cause, or an unknown error."""
+    reading = _read_first(scanner, book, machine)
+    also = _read_others(scanner, reading, book, machine)
+    return msgspec.structs.replace(reading, also=tuple(also)) if also else reading
+
+
+def _read_others(
+    scanner: LogScanner, first: Reading, book: FailureBook, machine: Machine
+) -> Sequence[OtherError]:
+    """Return what failed in other targets, one of each cause that the first error does not have."""
+    told = {_cause_of(first)}
+    also: list[OtherError] = []
+    for other in scanner.others.found if first.status != "clean" else ():
+        if other.number <= first.line_number or len(also) == MOST:
+            continue
+        part = scanner.of_part(other.number)
+        part.feed_block(b"".join(line + b"\n" for line in other.lines))
+        reading = _read_first(part, book, machine)
+        if reading.status != "clean" and _cause_of(reading) not in told:
+            told.add(_cause_of(reading))
+            also.append(
+                OtherError(
+                    target=other.target,
+                    line_number=reading.line_number,
+                    error_line=reading.error_line,
+                    cause=reading.diagnoses[0].cause if reading.diagnoses else "",
+                )
+            )
+    return also
+
+
+def _cause_of(reading: Reading) -> tuple[str, str]:
+    """Return what tells two errors apart: their first cause, and what they are about."""
+    cause = reading.diagnoses[0].id if reading.diagnoses else reading.error_line.strip()
+    return cause, reading.subject
+
+
+def _read_first(scanner: LogScanner, book: FailureBook, machine: Machine) -> Reading:
     block = _with_message(_with_reason(scanner.found, scanner.no_gpu))
     notes = tuple(_diagnosis(Hit(row, _groups(book, row, line)), machine) for row, line in scanner.warned)
     if block is None:
