@@ -17,6 +17,15 @@ from torchbuild_tasks.catalog.cuda import CudaRow
 from torchbuild_tasks.catalog.diagnosis import ComponentRow
 from torchbuild_tasks.catalog.match import row_version
 from torchbuild_tasks.features.diagnosis.block import Line
+from torchbuild_tasks.features.diagnosis.bringing import (
+    bring,
+    cuda_of_library,
+    find_holder,
+    install_for_loader,
+    our_command,
+    packages_had,
+    submodule_word,
+)
 from torchbuild_tasks.features.diagnosis.components import bare_name, readable
 from torchbuild_tasks.features.diagnosis.copies import INSTALLED, list_copies, list_links
 from torchbuild_tasks.features.diagnosis.fetching import read_fetching
@@ -35,10 +44,6 @@ from torchbuild_tasks.model import Diagnosis
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/diagnose.md"
 _WIDTH: Final = 200  # of a subject: a symbol may take a page
-_NOT_THERE: Final = (
-    "It is of {0} on {1}, and this is built for {2}, which has none: leave it out there (an #ifdef, a name of"
-    " the link line), or take a release of the source for that system."
-)
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:[/\\]")
 _WITHIN: Final = re.compile(r"(?![A-Za-z]:|[-~$%@])[\w.+-]+[/\\]")
 _REQUESTED: Final = re.compile(r"\btorch(?:==| \()v?(\d+\.\d+)[\d.]*(?:\+(cu\d{2,3}|cpu|rocm[\d.]{1,5}))?")
@@ -107,24 +112,12 @@ _BUILT_HERE: Final = re.compile(r"^(?!/)|[/\\]build[/\\]|[/\\]bazel-out[/\\]")
 _OF_PYTHON: Final = re.compile(r"[/\\](?:lib\d*[/\\]python\d[\w.]*|Lib)[/\\](?!(?:site|dist)-packages)")
 # What Python's own build leaves out without a word where a library's headers are missing.
 _OF_PYTHON_BUILD: Final = ("_ctypes", "_ssl", "_hashlib", "_lzma", "_bz2", "_sqlite3", "readline", "zlib")
-_INSTALLS: Final = re.compile(r"Run: |Install |\S*python\S* -m pip ")  # how a fix begins that brings a part
 _INNER: Final = ("cc1", "cc1plus", "f951", "lto1")  # what the driver of a compiler starts
 _POINTED: Final = re.compile(r"(?:sm|compute)_(\d{1,2})(\d[af]?)")
 _WITHOUT_LIBTORCH: Final = {"BUILD_LIBTORCHLESS=ON", "BUILD_LIBTORCHLESS=1"}
 _PLAIN_NAMES: Final = 13  # from this CUDA on most of its wheels have no number in their names
-_NUMBER: Final = re.compile(r"\.so\.(1[1-9])\b")
 _NUMBERED: Final = re.compile(r"\.so\.\d")
 _OF_TORCH: Final = ("torch", "ATen/", "c10/", "caffe2/", "functorch")
-_FROM_SUBMODULE: Final = ("missing-header", "missing-source", "missing-package")
-_BELOW: Final = (
-    "It puts them into a folder {0}, which no compiler searches by itself: name that, too"
-    " (-I/usr/include/{0}, include_dirs, CPATH; in conda $CONDA_PREFIX/include/{0})"
-)
-# What NVIDIA's wheels have no file for; those of CUDA 12 and 13 hold libX.so.N alone.
-_UNNUMBERED: Final = (
-    "That package has lib{0}.so.N alone, and -l{0} asks for lib{0}.so: in its lib folder make the link"
-    " (ln -s lib{0}.so.N lib{0}.so), or write -l:lib{0}.so.N"
-)
 # A source line as GCC and clang show it below their message, with a header in quotes or in brackets.
 _SHOWN: Final = re.compile(r"#\s*include\s*(?:\"(?P<own>[^\"]{1,200})\"|<[^>]{1,200}>)")
 
@@ -141,7 +134,7 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
     row = find_component(kind, machine)
     subject = _subject(kind)
     own = _own_header(kind, row, machine)
-    brings = _brings(kind, row, machine) if row else ""
+    brings = bring(kind, row, machine) if row else ""
     standard = subject.partition(".")[0] in sys.stdlib_module_names
     started = found[1] if (found := _STARTED.search(machine.audience.text)) else ""
     return {
@@ -150,12 +143,12 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "program": f"the compiler ({kind.program})" if kind.program in _INNER else kind.program,
         "component": row.name if row and not _has_same_name(kind, row) else "",
         "brings": brings,
-        "had": _had(brings, machine),
-        "installs": _installs(row, machine) if row and not subject.endswith(".dylib") else "",
+        "had": packages_had(brings, machine),
+        "installs": install_for_loader(row, machine) if row and not subject.endswith(".dylib") else "",
         "runtime": machine.fill((row.runtime,), (), {"by import": "" if started else "Python"})
         if row
         else "",
-        "its cuda": (major := _its_cuda(row, subject)),
+        "its cuda": (major := cuda_of_library(row, subject)),
         "its wheel": f"{row.wheel}-cu{major}"
         if row and major and int(major) < _PLAIN_NAMES
         else row.wheel
@@ -186,7 +179,7 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         **{name: subject if form.search(subject) else "" for name, form in _PLACES.items()},
         "own source": own,
         "in tree": subject if _is_in_tree(kind) else "",
-        "finds": _finds(kind, machine) if _is_searched(kind, row) and not own else "",
+        "finds": _finds(kind, machine) if _is_searched(kind, row, machine) and not own else "",
         **list_links(kind, row, machine),
         **(of_python := read_python(machine.audience, kind.row.id)),
         **(since := _since(kind, machine, of_python)),
@@ -230,7 +223,7 @@ def list_names(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "header since": next(
             (row.version for row in machine.catalog.stands_for if row.text == f"<{subject}>"), ""
         ),
-        "?state": _state(kind, row, machine),
+        "?state": submodule_word(kind, row, machine),
         "?subject": f": {subject}" if subject else "",
         "?component": f", of {row.name}" if row and not _has_same_name(kind, row) else "",
         "?required": f" (required is {kind.groups['required']})" if kind.groups.get("required") else "",
@@ -347,12 +340,18 @@ def _packaged(kind: Kind, machine: Machine) -> str:
     return machine.brings(row) if row else ""
 
 
-def _is_searched(kind: Kind, row: ComponentRow | None) -> bool:
+def _is_searched(kind: Kind, row: ComponentRow | None, machine: Machine) -> bool:
     """Return whether a search for the package helps: no row has it, or another number of that library."""
     if kind.row.id == "missing-shared-library":
         return _NUMBERED.search(kind.subject) is not None
-    unknown = row is None or is_numbered(kind, row)
+    unknown = row is None or is_numbered(kind, row) or not _has_package(kind, row, machine)
     return unknown and _ABSOLUTE.match(kind.subject) is None and not kind.groups.get("crate")
+
+
+def _has_package(kind: Kind, row: ComponentRow, machine: Machine) -> bool:
+    """Say whether the package that brings the very file is known on the log's system, or is not needed."""
+    holder = find_holder(kind, row, machine)
+    return holder is row or bool(machine.brings(holder))
 
 
 def _finds(kind: Kind, machine: Machine) -> str:
@@ -481,7 +480,7 @@ def explain_kind(kind: Kind, machine: Machine, known: Mapping[str, str]) -> Diag
         id=kind.row.id,
         cause=cause,
         fix=machine.fill(kind.row.fix, (), known) or machine.fill(kind.row.fix, (), bare),
-        command=_command(kind, row, machine) or machine.fill_command(commands, (), known),
+        command=our_command(kind, row, machine) or machine.fill_command(commands, (), known),
         see=f"{PAGE}#kinds",
         component=row.name if row else "",
     )
@@ -493,95 +492,3 @@ def _subject(kind: Kind) -> str:
     if subject[1:].endswith(".") and not subject.endswith(".."):  # a sentence's
         subject = subject[:-1]
     return subject if len(subject) <= _WIDTH else f"{subject[:_WIDTH]} ..."
-
-
-def _is_submodule(kind: Kind, row: ComponentRow | None, machine: Machine) -> bool:
-    of_torch = row is not None and bool(row.submodule) and machine.builds_torch
-    return of_torch and kind.row.id in _FROM_SUBMODULE
-
-
-def _state(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
-    if row is None or not _is_submodule(kind, row, machine):
-        return ""
-    states = {"empty": f" ({row.submodule} is empty here)", "here": f" ({row.submodule} lies here)"}
-    return states.get(machine.submodule_state(row.submodule), "")
-
-
-def _brings(kind: Kind, row: ComponentRow, machine: Machine) -> str:
-    """Return how to get a component: its submodule, its package, pip, and its row's fix."""
-    if row.systems and machine.audience.system not in ("", *row.systems):
-        return _NOT_THERE.format(row.name, *map(str.title, (row.systems[0], machine.audience.system)))
-    if kind.row.id == "undefined-symbol":  # what is linked lacks it, whatever is installed
-        fix = machine.fix_of(row)
-        return "" if _INSTALLS.match(fix) else fix
-    if row.name.startswith("python3-") and kind.row.look == "tool":  # a program of PyPI, for this Python
-        return f"Run: {machine.value('python')} -m pip install {row.name.removeprefix('python3-')}."
-    ways = []
-    if _is_submodule(kind, row, machine):
-        ways.append(_submodule(row.submodule, machine))
-    by_pip = kind.row.look == "module" and row.pip  # a package of the system's has modules for its own Python
-    if not (by_pip or ways) and (install := machine.brings(row)):
-        ways.append(f"Run: {install}")
-        if row.include and kind.row.look == "header":
-            ways.append(_BELOW.format(row.include))
-    elif row.pip and (
-        kind.row.id in ("missing-module", "missing-tool") or kind.row.look == "header" and row.pip_headers
-    ):
-        ways.append(f"Run: {machine.value('python')} -m pip install {row.pip}")
-    if (fix := machine.fix_of(row)) and (machine.builds_torch or not ways):
-        ways.append(f"{fix} {row.aside}".strip())
-    if kind.row.id == "missing-library" and any("pip install nvidia-" in way for way in ways):
-        ways.append(_UNNUMBERED.format(bare_name("library", kind.subject)))
-    return " ".join(each if each.endswith(".") else f"{each}." for each in ways)
-
-
-def _had(brings: str, machine: Machine) -> str:
-    """Return the packages of a command that installs, where the log shows all of them as installed."""
-    command = brings.removeprefix("Run: ").partition(". ")[0].rstrip(".").split()
-    names = (
-        command[command.index("install") + 1 :] if "install" in command and brings.startswith("Run: ") else []
-    )
-    return " ".join(names) if names and machine.audience.installed.issuperset(names) else ""
-
-
-def _its_cuda(row: ComponentRow | None, subject: str) -> str:
-    """Return the release of CUDA that a shared library is of, by the number in its name."""
-    number = _NUMBER.search(subject)
-    return number[1] if row and row.wheel and number else ""
-
-
-def _installs(row: ComponentRow, machine: Machine) -> str:
-    """Return the command that installs what the loader looks for, and nothing that only a build takes."""
-    if row in machine.catalog.packaged:  # a package for building, of the current release alone
-        return ""
-    by_pip = f"{machine.value('python')} -m pip install {row.pip}" if row.pip and not row.modules else ""
-    install = by_pip or machine.brings(row)
-    return "" if install.startswith("install ") else install
-
-
-def _submodule(path: str, machine: Machine) -> str:
-    match machine.submodule_state(path):
-        case "here":
-            return f"In a build of torch it comes from {path}, which lies here: configure again with --clean."
-        case "empty" if machine.value("checkout"):
-            return f"torchbuild source update fills {path}."
-        case "empty":
-            return (
-                "Git knows no submodules here, so none can be fetched: torchbuild source get clones torch"
-                " with all of them into a folder of its own."
-            )
-    return f"In a checkout of torch it comes from {path}: git submodule update --init --recursive {path}."
-
-
-def _command(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
-    if (
-        row is None
-        or not _is_submodule(kind, row, machine)
-        or machine.submodule_state(row.submodule) != "empty"
-    ):
-        return ""
-    got = (
-        "torchbuild source update --source {checkout}",
-        "torchbuild source get {release} --source {beside}",
-    )
-    return machine.fill_command(got, ())
