@@ -78,10 +78,11 @@ def find_holder(kind: Kind, row: ComponentRow, machine: Machine) -> ComponentRow
     A part has beginnings of names, and its packages may hold other files of these than the one that lacks.
     Other managers than these have the whole of a project in one package.
     """
-    if kind.subject in row.headers or is_numbered(kind, row) or machine.manager not in _SPLIT:
+    own = row.names.get("apt", "").split()
+    if kind.subject in (*row.headers, *own) or is_numbered(kind, row) or machine.manager not in _SPLIT:
         return row
     found = machine.packaged(kind.row.look, kind.looked_up)
-    return found if found and found.name not in row.names.get("apt", found.name).split() else row
+    return found if found and own and found.name not in own else row
 
 
 def packages_had(brings: str, machine: Machine) -> str:
