@@ -17,6 +17,7 @@ from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.answer import explain_kind, list_names
 from torchbuild_tasks.features.diagnosis.audience import read_audience
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
+from torchbuild_tasks.features.diagnosis.entitlement import entitle
 from torchbuild_tasks.features.diagnosis.kinds import Kind, is_message, kind_book, read_kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
@@ -117,7 +118,7 @@ def _read_first(scanner: LogScanner, book: FailureBook, machine: Machine) -> Rea
         error_line=error.raw,
         error_block=block.text,
         line_number=error.number,
-        diagnoses=tuple(_adapt(each, machine) for each in shown),
+        diagnoses=tuple(_adapt(each, machine, names) for each in shown),
         kind=kind.row.id if kind else "",
         subject=kind.subject if kind else "",
         component=by_kind.component if by_kind else "",
@@ -146,9 +147,9 @@ def _texts(lines: Iterable[Line]) -> Iterator[str]:
     return (line.text for line in lines)
 
 
-def _adapt(cause: Diagnosis, machine: Machine) -> Diagnosis:
-    """Return it with the fix in the words of the log's system, behind what of that was done already."""
-    fix = add_done(cause.fix, machine.audience, machine.recipe)
+def _adapt(cause: Diagnosis, machine: Machine, known: Mapping[str, str]) -> Diagnosis:
+    """Return it with what the log allows of the fix, in its system's words, behind what was done already."""
+    fix = add_done(entitle(cause.fix, machine, known), machine.audience, machine.recipe)
     return msgspec.structs.replace(cause, fix=translate(machine.system, fix, machine.catalog.system_word))
 
 
