@@ -168,6 +168,7 @@ class Catalog:
     gone = Table(diagnosis.GoneRow, "gone.toml")
     stands_for = Table(diagnosis.StandsForRow, "gone.toml")
     sign = Table(diagnosis.SignRow, "signs.toml")
+    premise = Table(diagnosis.PremiseRow, "premises.toml")
     system_word = Table(diagnosis.SystemWordRow, "system_words.toml")
     fetcher = Table(diagnosis.FetcherRow, "fetchers.toml")
     compiler_option = Table(diagnosis.CompilerOptionRow, "options.toml")

@@ -155,6 +155,15 @@ class FetcherRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     cache: str
 
 
+class PremiseRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a typed command needs, and what speaks against it; data/premises.toml has the columns."""
+
+    typed: str
+    against: tuple[str, ...]
+    instead: str = ""
+    also: str = ""
+
+
 class SystemWordRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a word of a fix is typed on another system; data/system_words.toml has the columns."""
 

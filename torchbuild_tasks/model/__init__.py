@@ -6,7 +6,7 @@ tested on another. Sizes are bytes, times seconds.
 """
 
 from torchbuild_tasks.model.cuda import Cuda, Driver, GpuSeen, Library, Tegra, Toolkit
-from torchbuild_tasks.model.diagnosis import Diagnosis, Reading
+from torchbuild_tasks.model.diagnosis import Diagnosis, OtherError, Reading
 from torchbuild_tasks.model.facts import (
     FACTS_SCHEMA,
     Brought,

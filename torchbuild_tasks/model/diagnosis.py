@@ -23,6 +23,19 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     component: str = ""
 
 
+class OtherError(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What else failed in the same build, for another cause than the first error.
+
+    `target` is what could not be made, `line_number` and `error_line` are those of its error, and `cause` is
+    one sentence, "" where no row and no kind knows it.
+    """
+
+    target: str
+    line_number: int
+    error_line: str
+    cause: str = ""
+
+
 class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The result of reading a log.
 
@@ -33,6 +46,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     whose that is; "" where that is not known.
     `log` is the path that was read, `state` says of the build that wrote it what the log does not: that it
     still runs, or did not end well. `notes` are rows for warnings, which are not failures.
+    `also` are errors of other targets, each with another cause.
     """
 
     status: Literal["diagnosed", "unknown", "clean"]
@@ -46,3 +60,4 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     log: str = ""
     state: str = ""
     notes: tuple[Diagnosis, ...] = ()
+    also: tuple[OtherError, ...] = ()

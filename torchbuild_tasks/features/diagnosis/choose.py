@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -16,14 +16,16 @@ from torchbuild_tasks.catalog.failures import FailureBook, Hit, UserFailureRow
 from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.audience import read_audience
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
+from torchbuild_tasks.features.diagnosis.bringing import our_command
+from torchbuild_tasks.features.diagnosis.entitlement import entitle
 from torchbuild_tasks.features.diagnosis.kinds import Kind, is_message, kind_book, read_kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.names import list_names
-from torchbuild_tasks.features.diagnosis.part import WIDTH, choose_command, find_component
+from torchbuild_tasks.features.diagnosis.part import WIDTH, find_component
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.features.diagnosis.signs import read_signs
 from torchbuild_tasks.features.diagnosis.wording import add_done, translate
-from torchbuild_tasks.model import Diagnosis, Reading
+from torchbuild_tasks.model import Diagnosis, OtherError, Reading
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/failures.md"
 _PAGE_OF_KINDS: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/diagnose.md#kinds"
@@ -57,6 +59,43 @@ class _RowMatch(msgspec.Struct, frozen=True):
 
 def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Reading:
     """Return the reading of the log in this scanner: clean, a known cause, or an unknown error."""
+    reading = _read_first(scanner, book, machine)
+    also = _read_others(scanner, reading, book, machine)
+    return msgspec.structs.replace(reading, also=tuple(also)) if also else reading
+
+
+def _read_others(
+    scanner: LogScanner, first: Reading, book: FailureBook, machine: Machine
+) -> Sequence[OtherError]:
+    """Return what failed in other targets, one of each cause that the first error does not have."""
+    told = {_cause_of(first)}
+    also: list[OtherError] = []
+    for other in scanner.others.found if first.status != "clean" else ():
+        if other.number <= first.line_number or len(also) == MOST:
+            continue
+        part = scanner.of_part(other.number)
+        part.feed_block(b"".join(line + b"\n" for line in other.lines))
+        reading = _read_first(part, book, machine)
+        if reading.status != "clean" and _cause_of(reading) not in told:
+            told.add(_cause_of(reading))
+            also.append(
+                OtherError(
+                    target=other.target,
+                    line_number=reading.line_number,
+                    error_line=reading.error_line,
+                    cause=reading.diagnoses[0].cause if reading.diagnoses else "",
+                )
+            )
+    return also
+
+
+def _cause_of(reading: Reading) -> tuple[str, str]:
+    """Return what tells two errors apart: their first cause, and what they are about."""
+    cause = reading.diagnoses[0].id if reading.diagnoses else reading.error_line.strip()
+    return cause, reading.subject
+
+
+def _read_first(scanner: LogScanner, book: FailureBook, machine: Machine) -> Reading:
     block = _with_message(_with_reason(scanner.found, scanner.no_gpu))
     notes = tuple(_diagnosis(Hit(row, _groups(book, row, line)), machine) for row, line in scanner.warned)
     if block is None:
@@ -82,7 +121,7 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
         error_line=error.raw,
         error_block=block.text,
         line_number=error.number,
-        diagnoses=tuple(_adapt(each, machine) for each in shown),
+        diagnoses=tuple(_adapt(each, machine, names) for each in shown),
         kind=kind.row.id if kind else "",
         subject=kind.subject if kind else "",
         component=by_kind.component if by_kind else "",
@@ -111,9 +150,9 @@ def _texts(lines: Iterable[Line]) -> Iterator[str]:
     return (line.text for line in lines)
 
 
-def _adapt(cause: Diagnosis, machine: Machine) -> Diagnosis:
-    """Return it with the fix in the words of the log's system, behind what of that was done already."""
-    fix = add_done(cause.fix, machine.audience, machine.recipe)
+def _adapt(cause: Diagnosis, machine: Machine, known: Mapping[str, str]) -> Diagnosis:
+    """Return it with what the log allows of the fix, in its system's words, behind what was done already."""
+    fix = add_done(entitle(cause.fix, machine, known), machine.audience, machine.recipe)
     return msgspec.structs.replace(cause, fix=translate(machine.system, fix, machine.catalog.system_word))
 
 
@@ -259,7 +298,7 @@ def explain_kind(kind: Kind, machine: Machine, known: Mapping[str, str]) -> Diag
         id=kind.row.id,
         cause=cause,
         fix=machine.fill(kind.row.fix, (), known) or machine.fill(kind.row.fix, (), bare),
-        command=choose_command(kind, row, machine) or machine.fill_command(commands, (), known),
+        command=our_command(kind, row, machine) or machine.fill_command(commands, (), known),
         see=_PAGE_OF_KINDS,
         component=row.name if row else "",
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from torchbuild_tasks.catalog.diagnosis import ComponentRow
+from torchbuild_tasks.features.diagnosis.bringing import find_holder
 from torchbuild_tasks.features.diagnosis.components import bare_name
 from torchbuild_tasks.features.diagnosis.copies import INSTALLED, list_copies, list_links
 from torchbuild_tasks.features.diagnosis.fetching import read_fetching
@@ -157,7 +158,7 @@ def _read_file(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mappin
         "generated": subject if kind.row.look == "header" and _GENERATED.match(subject) else "",
         "object": subject if compiled else "",
         "in tree": subject if _is_in_tree(kind) else "",
-        "finds": _finds(kind, machine) if _is_searched(kind, row) and not own else "",
+        "finds": _finds(kind, machine) if _is_searched(kind, row, machine) and not own else "",
     }
 
 
@@ -167,12 +168,18 @@ def _is_in_tree(kind: Kind) -> bool:
     return kind.row.id == "missing-library" and (bundled or _WITHIN.match(kind.subject) is not None)
 
 
-def _is_searched(kind: Kind, row: ComponentRow | None) -> bool:
+def _is_searched(kind: Kind, row: ComponentRow | None, machine: Machine) -> bool:
     """Return whether a search for the package helps: no row has it, or another number of that library."""
     if kind.row.id == "missing-shared-library":
         return _NUMBERED.search(kind.subject) is not None
-    unknown = row is None or is_numbered(kind, row)
+    unknown = row is None or is_numbered(kind, row) or not _has_package(kind, row, machine)
     return unknown and _ABSOLUTE.match(kind.subject) is None and not kind.groups.get("crate")
+
+
+def _has_package(kind: Kind, row: ComponentRow, machine: Machine) -> bool:
+    """Say whether the package that brings the very file is known on the log's system, or is not needed."""
+    holder = find_holder(kind, row, machine)
+    return holder is row or bool(machine.brings(holder))
 
 
 def _finds(kind: Kind, machine: Machine) -> str:

@@ -116,6 +116,19 @@ _SAID: Final = (
     (b"problem with poetry", re.compile(rb"problem with (?P<by_poetry>poetry)\b")),
     # What pip builds from its source, as it has no wheel.
     (b"Building wheel for ", re.compile(rb"Building wheel for (?P<built_package>[\w.-]{2,60}) \(")),
+    # A machine of many users, who install no packages. Sources: documentation of Slurm, Lmod and CernVM-FS.
+    *(
+        (mark, re.compile(rb"(?P<cluster>" + re.escape(mark) + rb")"))
+        for mark in (
+            b"slurmstepd: ",
+            b"srun: ",
+            b"SLURM_JOB",
+            b"/cvmfs/",
+            b"\nmodule load ",
+            b"$ module load ",
+            b"Lmod ",
+        )
+    ),
     # An image of NVIDIA's for a Jetson, or made from one.
     (b"l4t", re.compile(rb"(?<![a-z0-9])(?P<jetson>(?P<own_container>l4t))(?![a-z0-9])")),
     *(

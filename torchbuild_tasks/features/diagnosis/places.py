@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Final
 
-from torchbuild_tasks.features.diagnosis.translate import TRANSLATED_SIGNS
+from torchbuild_tasks.features.diagnosis.translate import ASCII_SIGNS, TRANSLATED_SIGNS
 
 # Every failed build has one of these in some message; no usual compile command has one.
 SIGNS: Final = (
@@ -82,6 +83,14 @@ FIRST_SIGNS: Final = (
         "No module",
     ),
 )
+
+
+@functools.lru_cache(maxsize=4)
+def signs_of(anchors: frozenset[str]) -> tuple[bytes, ...]:
+    """Return what a line holds that has to be read: the signs, and what the rows have beyond them."""
+    known = (*SIGNS, *FIRST_SIGNS)
+    more = (text for text in sorted(anchors) if not any(sign in text for sign in known))
+    return (*(sign.encode() for sign in (*known, *more)), *ASCII_SIGNS)
 
 
 class Places:

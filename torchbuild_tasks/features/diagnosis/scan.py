@@ -6,7 +6,6 @@ before it, the error itself, and those after it.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
 from collections import deque
@@ -19,8 +18,8 @@ from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.block import GOES_WITHOUT, Block, ErrorBlock, Line
 from torchbuild_tasks.features.diagnosis.decode import Decoder, clean, without_colours
 from torchbuild_tasks.features.diagnosis.origin import Origin
-from torchbuild_tasks.features.diagnosis.places import FIRST_SIGNS, SIGNS, Places
-from torchbuild_tasks.features.diagnosis.translate import ASCII_SIGNS
+from torchbuild_tasks.features.diagnosis.others import Others
+from torchbuild_tasks.features.diagnosis.places import SIGNS, Places, signs_of
 
 LAST: Final = 12
 _ADJACENT: Final = 2
@@ -39,14 +38,6 @@ _AT_FIRST: Final = 8 * 1024 * 1024
 _CHAINED: Final = re.compile(r"The above exception was the direct cause of the following")
 
 
-@functools.lru_cache(maxsize=4)
-def _signs_of(anchors: frozenset[str]) -> tuple[bytes, ...]:
-    """Return what a line holds that has to be read: the signs, and what the rows have beyond them."""
-    known = (*SIGNS, *FIRST_SIGNS)
-    more = (text for text in sorted(anchors) if not any(sign in text for sign in known))
-    return (*(sign.encode() for sign in (*known, *more)), *ASCII_SIGNS)
-
-
 class LogScanner:
     """Search a log, fed in blocks of lines; `found` is the answer so far.
 
@@ -63,8 +54,9 @@ class LogScanner:
     ) -> None:
         self._book = book
         self._before = before
-        self._signs = _signs_of(book.anchors)
+        self._signs = signs_of(book.anchors)
         self.origin = Origin(places)
+        self.others = Others()
         self._seen = 0
         self._decode = Decoder()
         self._number = 0
@@ -248,6 +240,12 @@ class LogScanner:
         """Return the last lines, for a log in which nothing was found."""
         return tuple(self._line(*recent).text for recent in self._recent)
 
+    def of_part(self, number: int) -> LogScanner:
+        """Return a search in a part of this log, whose first line has this number."""
+        part = LogScanner(self._book, self._before)
+        part.origin, part._number = self.origin, number - 1
+        return part
+
     def skip_block(self, block: bytes) -> None:
         """Count the lines of a block without searching it."""
         self._number += block.count(b"\n")
@@ -256,6 +254,7 @@ class LogScanner:
         """Search many lines at once; each ends with a newline."""
         block = block.replace(b"\0", b"")  # two bytes a character, in the midst of a log of one
         self.origin.feed_block(block, at_first=self._seen < _AT_FIRST)
+        self.others.feed_block(block, self._number + 1)
         signs = self._signs if self._seen < _AT_FIRST else self._signs[: len(SIGNS)]
         self._seen += len(block)
         at = 0

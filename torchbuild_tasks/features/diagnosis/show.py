@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from torchbuild_tasks.model import Diagnosis, Reading, Tree
+from torchbuild_tasks.features.diagnosis.decode import without_colours
+from torchbuild_tasks.model import Diagnosis, OtherError, Reading, Tree
 
 _UNKNOWN = "No row knows this error: its cause is not known.\n"
 _CLEAN = "No failure in this log.\n"
@@ -39,7 +40,14 @@ def reading_text(reading: Reading) -> str:
         return _CLEAN + state + diagnoses_text(reading.notes, "Warning")
     block = "".join(f"  {line}\n" for line in reading.error_block)
     causes = diagnoses_text(reading.diagnoses) or _UNKNOWN
-    return f"{state}The first error, line {reading.line_number}:\n{block}{causes}"
+    also = "".join(_other_text(each) for each in reading.also)
+    return f"{state}The first error, line {reading.line_number}:\n{block}{causes}{also}"
+
+
+def _other_text(other: OtherError) -> str:
+    cause = f"\n  {other.cause}" if other.cause else ""
+    line = without_colours(other.error_line).strip()
+    return f"Also failed, line {other.line_number} ({other.target}): {line}{cause}\n"
 
 
 def diagnoses_text(diagnoses: Sequence[Diagnosis], first: str = "Cause") -> str:

@@ -12,17 +12,24 @@ from typing import Final
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from torchbuild_tasks.catalog.diagnosis import SystemWordRow
 from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.features.diagnosis.audience import Audience
-from torchbuild_tasks.text.words import numbers_in, with_and
+from torchbuild_tasks.text.words import with_and
 
 # An option, a setting and a bound, as fixes have them. What only asks a program for something is no way out.
 _OPTION: Final = re.compile(r"(?<![\w-])--(?!version\b|help\b|verbose\b|info\b|format\b)[a-z][\w-]{4,40}")
 _SETTING: Final = re.compile(r"(?<![\w=-])(?:-D)?([A-Z][A-Z0-9_]{3,40})=([^\s,;()']{1,80}\w)")
 _BOUND: Final = re.compile(r"(?<![\w'])'([A-Za-z][\w.-]{0,60})((?:[<>=!~]=?[\w.*]{1,20},?){1,4})'")
-_CUDA: Final = re.compile(r"\bCUDA (\d{1,2}\.\d)(?= or newer\b| on\b)")
+_LEAST: Final = re.compile(
+    r"\b(CUDA|Python|torch|PyTorch|CMake|NumPy|Triton) (\d{1,3}\.\d{1,3})"
+    r"(?= or newer\b|(?<=CUDA \d\d\.\d) on\b)"
+)
+_BY_SYSTEM: Final = re.compile(
+    r"\b(?:apt|apt-get|dnf|zypper|apk|pacman) (?:install|add|-S) ([\w.+-]+(?: [a-z][\w.+-]+)*)"
+)
 
 # A package that is to be installed as it is found, of any version.
 _INSTALLS: Final = re.compile(r"\bpip install ([A-Za-z][\w.-]{0,60}\w)(?=[\s,;:)]|\.(?:\s|$)|$)")
@@ -73,10 +80,31 @@ def list_done(fix: str, audience: Audience) -> Iterator[str]:
                 f"This log shows {name} {version} as installed: where it is not found all the same, another"
                 " Python runs than the one that has it (python -m pip --version names pip's)."
             )
-    least = parse_version(max(_CUDA.findall(fix), default="", key=numbers_in))
-    found = parse_version(audience.cuda)
-    if least and found and found >= least:
-        yield f"The CUDA of this log is {audience.cuda} already."
+    for name, least in _least(fix).items():
+        found = parse_version(_version_of(name, audience))
+        if found and found >= least:
+            yield f"The {name} of this log is {found} already."
+    had = [each for each in " ".join(_BY_SYSTEM.findall(fix)).split() if each in audience.installed]
+    if had:
+        yield f"This log shows {with_and(had)} as installed."
+
+
+def _least(fix: str) -> Mapping[str, Version]:
+    """Return what a fix asks for as the least, the newest of each name."""
+    found: dict[str, Version] = {}
+    for name, text in _LEAST.findall(fix):
+        if version := parse_version(text):
+            found[name] = max(version, found.get(name, version))
+    return found
+
+
+def _version_of(name: str, audience: Audience) -> str:
+    if name == "CUDA":
+        return audience.cuda
+    if name == "Python":
+        return audience.python.rstrip("t")
+    package = "torch" if name == "PyTorch" else canonicalize_name(name)
+    return audience.versions.get(package, "")
 
 
 def add_done(fix: str, audience: Audience, recipe: str = "") -> str:

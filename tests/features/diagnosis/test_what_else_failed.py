@@ -1,0 +1,63 @@
+"""A build of several jobs may fail at several places: what failed for another cause is named, too."""
+
+from __future__ import annotations
+
+from tests.support.diagnosis import read
+from torchbuild_tasks.features.diagnosis.others import Others
+from torchbuild_tasks.features.diagnosis.show import reading_text
+
+_HEADER = """\
+[1/9] c++ -c a.cpp
+FAILED: [code=1] x.dir/a.cpp.o
+c++ -o x.dir/a.cpp.o -c a.cpp
+a.cpp:5:10: fatal error: fmt/core.h: No such file or directory
+compilation terminated.
+"""
+_SLIP = """\
+FAILED: x.dir/b.cpp.o
+c++ -o x.dir/b.cpp.o -c b.cpp
+b.cpp: In function 'int f()':
+b.cpp:7:72: error: expected ';' before '}' token
+"""
+_STOPPED = "ninja: build stopped: cannot make progress due to previous errors.\n"
+_MAKE = """\
+make[2]: Entering directory '/b'
+a.cpp:5:10: fatal error: fmt/core.h: No such file or directory
+b.cpp:7:72: error: expected ';' before '}' token
+make[2]: *** [x.make:9: x.dir/b.cpp.o] Error 1
+make[2]: *** [x.make:7: x.dir/a.cpp.o] Error 1
+make: *** [Makefile:91: all] Error 2
+"""
+
+
+def test_a_target_of_ninja_that_failed_otherwise_is_named() -> None:
+    reading = read(f"{_HEADER}[2/9] c++ -c c.cpp\n{_SLIP}[3/9] c++ -c d.cpp\n{_STOPPED}")
+    assert reading.line_number == 4
+    (other,) = reading.also
+    assert (other.line_number, other.target) == (10, "x.dir/b.cpp.o")
+    assert "expected ';'" in other.cause
+    assert "Also failed, line 10 (x.dir/b.cpp.o): b.cpp:7:72: error" in reading_text(reading)
+
+
+def test_the_same_cause_of_another_target_is_not_told_twice() -> None:
+    assert not read(f"{_HEADER}{_HEADER.replace('a.cpp', 'b.cpp')}{_STOPPED}").also
+
+
+def test_a_single_target_has_no_others() -> None:
+    assert not read(f"{_SLIP}[2/9] c++ -c c.cpp\n{_STOPPED}").also
+
+
+def test_make_names_the_target_later_than_the_error() -> None:
+    (other,) = read(_MAKE).also
+    assert (other.line_number, other.target) == (3, "x.dir/b.cpp.o")
+
+
+def test_an_error_of_a_file_whose_target_was_made_is_none_of_make() -> None:
+    assert not read(_MAKE.replace("make[2]: *** [x.make:9: x.dir/b.cpp.o] Error 1\n", "")).also
+
+
+def test_a_target_is_read_over_the_end_of_a_block() -> None:
+    others = Others()
+    for number, line in enumerate(f"{_HEADER}{_SLIP}{_STOPPED}".splitlines(keepends=True), 1):
+        others.feed_block(line.encode(), number)
+    assert [(each.number, len(each.lines)) for each in others.found] == [(2, 4), (6, 4)]
