@@ -53,6 +53,30 @@ def test_everything_is_looked_at_once(tmp_path: Path) -> None:
     assert len(door.asked) == len(set(door.asked))
 
 
+def test_records_name_the_interpreter_as_it_is_named_now(tmp_path: Path) -> None:
+    python = json.dumps({"executable": "/v/bin/python", "version": "3.12.1", "prefix": "/v"})
+    inputs = {"inputs": {"python": "/link/bin/python3 3.12", "era": "setuptools"}}
+    records = {
+        f"{ROOT}/build/CMakeCache.txt": "Python_EXECUTABLE:FILEPATH=/x/../link/bin/python3\n",
+        f"{ROOT}/build/torchbuild-manifest.json": json.dumps({"result": "ok", **inputs}),
+        f"{ROOT}/build/torchbuild-install.json": json.dumps(inputs),
+        "/x/": "",
+    }
+    door = machine(
+        tmp_path,
+        files={**FILES, **records},
+        programs={"/v/bin/python": python},
+        environ={"VIRTUAL_ENV": "/v"},
+    )
+    (tmp_path / "link").symlink_to("v")
+    tree = gather(source=ROOT, python=None, patterns=[], probe=door).tree
+    assert tree.recorded is False
+    assert tree.cache is not None
+    assert tree.previous is not None
+    assert tree.cache.python == "/v/bin/python"
+    assert tree.previous.inputs == tree.installed == {"python": "/v/bin/python 3.12", "era": "setuptools"}
+
+
 def test_submodules_are_searched_for_what_the_user_said_and_not_for_a_preset(
     tmp_path: Path,
 ) -> None:

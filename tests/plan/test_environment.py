@@ -435,7 +435,23 @@ def test_a_missing_version_is_reported_with_the_installed_ones() -> None:
     assert finding.text == "no Python 3.12 was found; there is 3.11.7 (/venv/bin/python)"
 
 
-@pytest.mark.parametrize(("asked", "brought"), [("3.12", "3.12"), ("3.13t", "3.13t"), ("3.8", "3.13")])
+@pytest.mark.parametrize("asked", ["3.11", "python3.11", "python3", "/x/../venv/bin/python", "/venv/"])
+def test_an_interpreter_of_a_dump_has_many_names(asked: str) -> None:
+    first = python(version="3.13.1", executable="/usr/bin/python3", prefix="/usr")
+    others = () if asked == "python3" else (first,)
+    facts = replace(linux_facts(), pythons=(*others, *linux_facts().pythons))
+    question = replace(ask(facts), request=BuildRequest(python=asked, facts="machine.json"))
+    assert plan_of_question(question).environment.python == "/venv/bin/python"
+    slashes = python(executable="C:\\Python311\\python.exe", environment="venv")
+    facts = replace(windows_facts(), pythons=(slashes,))
+    question = replace(ask(facts), request=BuildRequest(python="c:/Python311/python.exe", facts="m.json"))
+    assert plan_of_question(question).environment.python == slashes.executable
+
+
+ASKED = [("3.12", "3.12"), ("3.13t", "3.13t"), ("3.8", "3.13"), ("python3.12", "3.12")]
+
+
+@pytest.mark.parametrize(("asked", "brought"), ASKED)
 def test_a_version_that_is_not_here_is_brought(asked: str, brought: str) -> None:
     absent = python(executable=asked, version=None, problem="not found")
     facts = linux_facts(pythons=(absent,), tree=tree(version="2.6.0"))

@@ -14,6 +14,7 @@ from tests.support.machines import (
     plan_of,
     python,
     settings,
+    statuses,
     tool,
     tree,
     with_tree,
@@ -214,6 +215,30 @@ def test_a_tree_made_by_hand_is_configured_anew() -> None:
     freshness = fresh(with_tree(linux_facts(), cache=cache))
     assert freshness.needs == "reconfigure"
     assert "no record of this tool" in freshness.because
+
+
+@pytest.mark.parametrize("recorded", [False, True, None])
+def test_a_tree_made_by_hand_that_has_to_go_is_the_users_to_remove(recorded: bool | None) -> None:
+    """The build would stop there; with a record it cleans, and without --clean the first fix leads out."""
+    for cache, flags in ((CMakeCache(python="/other/bin/python"), {}), (CMakeCache(), {"clean": True})):
+        plan = plan_of(with_tree(linux_facts(), cache=cache, recorded=recorded), **flags)
+        assert plan.freshness.needs == "clean"
+        assert statuses(plan.findings, "clean") == ["error"] * (recorded is False)
+        for finding in plan.findings:
+            if finding.id == "clean":
+                assert "rm -r /src/pytorch/build" in str(finding.fix)
+                assert ("leave --clean out" in str(finding.fix)) == bool(flags)
+    laid = plan_of(with_tree(linux_facts(), cache=cache, recorded=False), from_wheel="2.6.0", clean=True)
+    assert not statuses(laid.findings, "clean")
+    gone = plan_of(with_tree(linux_facts(), cache=None, recorded=False))
+    assert not statuses(gone.findings, "clean")
+
+
+@pytest.mark.parametrize("python", ["/venv/../venv/bin/python3", "/venv//bin/./python", "/venv/bin/python"])
+def test_an_interpreter_has_many_spellings(python: str) -> None:
+    facts = built()
+    assert facts.tree.cache is not None
+    assert fresh(with_tree(facts, cache=replace(facts.tree.cache, python=python))).needs == "nothing"
 
 
 def test_the_ninja_of_a_venv_that_is_made_anew_is_gone() -> None:

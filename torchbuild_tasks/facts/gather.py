@@ -20,7 +20,8 @@ from torchbuild_tasks.facts.python import find_strange_venvs, look_for_pythons
 from torchbuild_tasks.facts.store import look_at_store
 from torchbuild_tasks.facts.tools import look_for_tools
 from torchbuild_tasks.facts.tree import look_at_tree
-from torchbuild_tasks.model import Cuda, Facts, Library, Python, Store, Windows
+from torchbuild_tasks.model import Cuda, Facts, Library, Python, Store, Tree, Windows
+from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -99,7 +100,7 @@ def gather(
             tools=tools.result(),
             pythons=pythons.result(),
             strange_venvs=find_strange_venvs(plain, root),
-            tree=tree.result(),
+            tree=_name_alike(door, tree.result(), pythons.result()),
             windows=windows.result(),
             store=store.result(),
             cuda=cuda_facts.result() if cuda_facts else None,
@@ -110,6 +111,29 @@ def gather(
             own=own_names(plain.environ, ignore_case=plain.windows),
             cut=tuple(sorted(set(door.cut))),  # last, after all probes
         )
+
+
+def _name_alike(probe: Probe, tree: Tree, pythons: Sequence[Python]) -> Tree:
+    """Return the tree whose records name an interpreter as it is named now: links give it many paths."""
+    known = {_place_of(probe, python.executable): python.executable for python in reversed(pythons)}
+
+    def name(inputs: Mapping[str, str]) -> Mapping[str, str]:
+        path, _, series = inputs.get("python", "").rpartition(" ")
+        named = known.get(_place_of(probe, path)) if path else None
+        return {**inputs, "python": f"{named} {series}"} if named else inputs
+
+    cache, previous, installed = tree.cache, tree.previous, tree.installed
+    if cache and cache.python:
+        cache = replace(cache, python=known.get(_place_of(probe, cache.python), cache.python))
+    if previous:
+        previous = replace(previous, inputs=name(previous.inputs))
+    installed = name(installed) if installed else installed
+    return replace(tree, cache=cache, previous=previous, installed=installed)
+
+
+def _place_of(probe: Probe, python: str) -> str:
+    """Return a key for the folder of an interpreter; in one environment it has several names itself."""
+    return probe.names.key(probe.realpath(probe.names.parent(python)))
 
 
 def _look_at_windows(probe: Probe, root: str) -> Windows | None:

@@ -86,6 +86,7 @@ def look_at_tree(
             previous=look_at_manifest(probe, build_dir),
             installed=look_at_install(probe, build_dir),
             reads=look_at_reads(probe, root, variables),
+            recorded=any(probe.exists(probe.join(root, ".torchbuild", name)) for name in RECORDS),
             running=look_at_running(probe, root),
             git=is_top,
             **project._asdict(),
@@ -356,6 +357,7 @@ def _tags(probe: Probe, ask: tuple[str, ...]) -> tuple[str, ...] | None:
 # ---------------- the last build: CMake's cache, our manifest, the editable install
 
 LOCK_NOTE = ".torchbuild/lock.json"  # written by system/lock.py
+RECORDS = ("made.json", "before.json")  # written by build/ownership.py
 INSTALL_FILE = "torchbuild-install.json"
 _LOG_VERSION: Final = re.compile(rb"# ninja log v(\d{1,3})\n")  # kFileSignature in Ninja's src/build_log.cc
 # By precedence: values that PyTorch's own build passes come first.

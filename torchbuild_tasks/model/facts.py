@@ -224,6 +224,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     and nothing that it takes for a submodule. `git` says whether there is a .git, and
     `git_problem` why git cannot read that one, in its own words. `commit` is None outside git;
     `dirty` counts tracked files only.
+    `recorded` says whether a build of this tool ever began here, so that a clean knows what is of builds.
     `running` is a command of this tool that works on it just now; None also for one that was killed.
     `blocked` says by their paths what stands where a build makes its folders.
     `tags` are the commit's own, `committed` its time in seconds since 1970, None if it was not read.
@@ -262,6 +263,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     previous: Previous | None = None
     installed: Mapping[str, str] | None = None
     reads: TreeReads | None = None
+    recorded: bool | None = None
     running: Running | None = None
 
 

@@ -21,6 +21,7 @@ from torchbuild_tasks.plan.requirements import (
     replaced,
     wheel_options,
 )
+from torchbuild_tasks.text.paths import names_same
 from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import replace
 
@@ -167,10 +168,11 @@ def _find_asked(question: Question) -> tuple[Python, ...]:
 
 
 def _matches(wanted: str, python: Python) -> bool:
-    if re.fullmatch(r"\d+(?:\.\d+)*t?", wanted):
-        threaded = wanted.endswith("t") <= python.free_threaded  # 3.13 alone may be of either kind
-        return threaded and f"{python.version}.".startswith(f"{wanted.removesuffix('t')}.")
-    return wanted in (python.executable, python.prefix)
+    """Say whether a version, a path of any spelling or a name on PATH (python3.11) means this interpreter."""
+    if number := re.fullmatch(r"(?:python)?(\d+(?:\.\d+)*)(t?)(?:\.exe)?", wanted):
+        threaded = bool(number[2]) <= python.free_threaded  # 3.13 alone may be of either kind
+        return threaded and f"{python.version}.".startswith(f"{number[1]}.")
+    return any(names_same(wanted, path) for path in (python.executable, python.prefix))
 
 
 def named_version(python: Python) -> str:
@@ -235,6 +237,7 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
     python, asked = chosen.python, question.value("python", "")
     if "," in asked and (python is None or python.problem or python.executable != asked):
         return (_of_several(question, asked),)
+    asked = re.sub(r"^python(?=\d)", "", asked)  # a series by the name of its program
     if python is None:
         wanted = asked if asked[:1].isdecimal() else newest_python(question)
         text, fix = "no Python interpreter was found", _how_to_get(question, wanted)
@@ -246,7 +249,7 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
             fix = f"Use {fitting.executable}: --python {as_word(fitting.executable)}" if fitting else fix
         elif others := [p for p in question.facts.pythons if not p.problem]:
             here = ", ".join(f"{named_version(p)} ({p.executable})" for p in others)
-            text = f"no Python {question.value('python', '')} was found; there is {here}"
+            text = f"no Python {asked} was found; there is {here}"
             fix = f"Name one of these: --python PATH. Or {fix}"
         return (Finding.error("python", text, fix),)
     if python.problem:

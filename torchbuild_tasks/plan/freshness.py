@@ -15,14 +15,13 @@ from torchbuild_tasks.model import Change, Finding, Freshness, Need, Tree
 from torchbuild_tasks.plan.machine_tools import (
     CMAKE_ARGS,
     MAKE_PROGRAM,
-    names_same,
     ninja_of,
     reads_log,
     without_ninja,
 )
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.requirements import parse_if_named
-from torchbuild_tasks.text.paths import is_inside, plain_path
+from torchbuild_tasks.text.paths import is_inside, names_same, path_key
 
 if TYPE_CHECKING:
     from torchbuild_tasks.plan.decisions import Decisions  # which imports install, and that this module
@@ -203,6 +202,19 @@ def check_running(question: Question) -> tuple[Finding, ...]:
     return (Finding.warn("running", running.said, fix),)
 
 
+def check_clean(question: Question, freshness: Freshness) -> tuple[Finding, ...]:
+    """Refuse to make a build tree anew that no build of this tool is recorded to have made."""
+    request, tree = question.request, question.facts.tree
+    laid = request.from_wheel and not request.mixed  # nothing is compiled there
+    if freshness.needs != "clean" or tree.recorded is not False or tree.cache is None or laid:
+        return ()
+    text = f"{question.build_dir} has to be made anew ({freshness.because}), and no build by this tool is "
+    text += "recorded here, so it removes nothing there"
+    program = ("rm", "-r") if question.facts.windows is None else ("rmdir", "/s", "/q")
+    fix = f"Remove it yourself if nothing in it is yours: {question.line(*program, question.build_dir)}"
+    return (Finding.error("clean", text, f"{fix}, and leave --clean out" if request.clean else fix),)
+
+
 def _because(changes: tuple[Change, ...], needs: Need) -> str:
     names = [change.name for change in changes if change.needs == needs]
     if not names:
@@ -217,14 +229,14 @@ def _foreign_tree(question: Question, inputs: Mapping[str, str]) -> str | None:
     cache = question.facts.tree.cache
     if cache is None:
         return None
-    if cache.home and plain_path(cache.home) != plain_path(inputs["source"]):
+    if cache.home and not names_same(cache.home, inputs["source"]):
         return f"the build tree was made for {cache.home}, from where it was copied or moved"
     python = inputs["python"].rpartition(" ")[0]
     previous = question.facts.tree.previous
     if previous and previous.inputs.get("mode") == inputs["mode"] == "wheel":
         return None  # the input `python` says what that needs
     # One environment has its interpreter under several names: python, python3, python3.11.
-    if cache.python and plain_path(cache.python).rpartition("/")[0] != plain_path(python).rpartition("/")[0]:
+    if cache.python and path_key(cache.python).rpartition("/")[0] != path_key(python).rpartition("/")[0]:
         return f"the build tree was made by another Python ({cache.python}, now {python})"
     return None
 

@@ -19,7 +19,7 @@ from torchbuild_tasks.plan.index import asks_index, uv_of
 from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off, takes_launchers
-from torchbuild_tasks.text.paths import plain_path
+from torchbuild_tasks.text.paths import names_same
 
 CACHE: Final = "sccache"
 MAKE_PROGRAM: Final = "CMAKE_MAKE_PROGRAM"
@@ -57,11 +57,6 @@ def ninja_of(question: Question, python: Python | None) -> Tool:
     if not own.version or reads_log(question, own.version) is False:
         return first
     return own if reads_log(question, first.version) is False else first
-
-
-def names_same(path: str, other: str | None) -> bool:
-    """Say whether two paths are one: CMake writes / on Windows, too."""
-    return bool(other) and plain_path(path) == plain_path(f"{other}")
 
 
 def _found_first(question: Question, python: Python | None) -> Tool:

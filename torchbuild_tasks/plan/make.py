@@ -36,7 +36,7 @@ from torchbuild_tasks.plan.env_files import check_env_files, plan_env_files
 from torchbuild_tasks.plan.environment import check_python
 from torchbuild_tasks.plan.expectations import expectations, promised_version
 from torchbuild_tasks.plan.fit import check_machine_and_tree, check_windows
-from torchbuild_tasks.plan.freshness import check_running, compare, fingerprint
+from torchbuild_tasks.plan.freshness import check_clean, check_running, compare, fingerprint
 from torchbuild_tasks.plan.idle import check_idle
 from torchbuild_tasks.plan.install import check_loop, choose_way
 from torchbuild_tasks.plan.jobs import check_jobs, check_memory
@@ -72,7 +72,11 @@ def make_plan(question: Question, *, templates: Mapping[str, str], writer: str) 
     inputs = fingerprint(decisions)
     ops = operations(decisions)
     freshness = compare(decisions, inputs)
-    findings = (*_findings(decisions, ops, freshness.needs), *check_loop(decisions, freshness))
+    findings = (
+        *_findings(decisions, ops, freshness.needs),
+        *check_clean(question, freshness),
+        *check_loop(decisions, freshness),
+    )
     plan = BuildPlan(
         verdict=verdict(findings),
         findings=findings,

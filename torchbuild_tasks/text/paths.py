@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import posixpath
+
 
 def plain_path(path: str) -> str:
     """Return a path for comparing: with forward slashes, and none at its end."""
     return path.replace("\\", "/").rstrip("/")
+
+
+def path_key(path: str) -> str:
+    """Return what every spelling of one path has in common: `..`, doubled slashes, a drive's capitals."""
+    plain = plain_path(path)
+    key = posixpath.normpath(plain) if plain else plain
+    return key.lower() if key[1:2] == ":" else key
+
+
+def names_same(path: str, other: str | None) -> bool:
+    """Say whether two paths are one: CMake writes / on Windows, too."""
+    return bool(other) and path_key(path) == path_key(f"{other}")
 
 
 def file_name(path: str) -> str:
@@ -14,4 +28,4 @@ def file_name(path: str) -> str:
 
 def is_inside(path: str, folder: str) -> bool:
     """Say whether a path is a folder's, or below it."""
-    return f"{plain_path(path)}/".startswith(f"{plain_path(folder)}/")
+    return f"{path_key(path)}/".startswith(f"{path_key(folder)}/")

@@ -10,7 +10,7 @@ from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.features.doctor.check import View
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.plan.names import unread
-from torchbuild_tasks.text.paths import is_inside, plain_path
+from torchbuild_tasks.text.paths import is_inside, names_same
 from torchbuild_tasks.text.words import as_word
 
 # From these Pythons on setup.py does not need compiler_compat (README of 1.8.1).
@@ -174,14 +174,14 @@ def check_trees(view: View) -> tuple[Finding, ...]:
     findings: list[Finding] = []
     cache = view.facts.tree.cache
     root = view.facts.tree.root
-    if cache is not None and cache.home and not _is_same_folder(cache.home, root):
+    if cache is not None and cache.home and not names_same(cache.home, root):
         text = f"{view.plan.build_dir} was configured for {cache.home}, not for {root}"
         # `build --clean` keeps files changed since a build, so all files of a copy with new times.
         remove = "rmdir /s /q" if view.windows else "rm -r"
         fix = f"If nothing in it is yours: {remove} {as_word(str(view.plan.build_dir))} && torchbuild build"
         findings.append(Finding.warn("trees", text, fix))
     for other in view.health.others:
-        if other.home and not _is_same_folder(other.home, root):
+        if other.home and not names_same(other.home, root):
             text = f"{other.path} was configured for {other.home}: it was copied or moved"
             findings.append(Finding.warn("trees", text, "Remove it if you do not need it."))
         else:
@@ -189,12 +189,6 @@ def check_trees(view: View) -> tuple[Finding, ...]:
             findings.append(Finding.ok("trees", text))
     text = f"{view.plan.build_dir}: {view.plan.freshness.because}"
     return tuple(findings) or (Finding.ok("trees", text),)
-
-
-def _is_same_folder(one: str, other: str) -> bool:
-    one = plain_path(one)
-    other = plain_path(other)
-    return one == other or (one.lower() == other.lower() and one[1:2] == ":")
 
 
 def check_git(view: View) -> tuple[Finding, ...]:

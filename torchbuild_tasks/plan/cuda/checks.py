@@ -58,7 +58,7 @@ from torchbuild_tasks.plan.cuda.values import (
 from torchbuild_tasks.plan.packages import conda_gcc
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
-from torchbuild_tasks.text.paths import plain_path
+from torchbuild_tasks.text.paths import is_inside
 from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import replace
 
@@ -526,7 +526,6 @@ def _naming(question: Question, name: str) -> list[Choice]:
 
 def _is_of(library: Library, choice: Choice) -> bool:
     """Say whether a library was found by this variable, or lies in the folder that it names."""
-    folder = plain_path(choice.value)
-    places = (f"{plain_path(place)}/" for place in (library.include, library.library) if place)
-    named = choice.name in library.found_via.split(", ")
-    return named or any(place.startswith(f"{folder}/") or folder.startswith(place) for place in places)
+    folder, named = choice.value, choice.name in library.found_via.split(", ")
+    places = [place for place in (library.include, library.library) if place]
+    return named or any(is_inside(place, folder) or is_inside(folder, place) for place in places)

@@ -17,7 +17,7 @@ from torchbuild_tasks.model import Choice, Source, Toolkit
 from torchbuild_tasks.plan.cuda.values import ChosenToolkit, HostLimits
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda
-from torchbuild_tasks.text.paths import plain_path
+from torchbuild_tasks.text.paths import names_same, path_key
 
 # The variables that name the toolkit; on Windows the installer sets CUDA_PATH, and PyTorch
 # reads CUDA_HOME first in both systems (torch/utils/cpp_extension.py).
@@ -223,13 +223,13 @@ def why_unfit(question: Question, toolkit: Toolkit) -> str:
 def _is_called(wanted: str, toolkit: Toolkit) -> bool:
     """Say whether a path means this toolkit: its folder under any of its names, or its nvcc."""
     names = (toolkit.path, *toolkit.aliases, toolkit.nvcc or "")
-    return plain_path(wanted) in map(plain_path, names)
+    return path_key(wanted) in map(path_key, names)
 
 
 def is_called(folder: str, chosen: ChosenToolkit) -> bool:
     """Say whether a folder is that of the chosen toolkit, under any of its names."""
     made = chosen.toolkit is not None and _is_called(folder, chosen.toolkit)
-    return made or plain_path(folder) == plain_path(chosen.root)
+    return made or names_same(folder, chosen.root)
 
 
 def host_limits(question: Question, chosen: ChosenToolkit) -> HostLimits:
