@@ -203,22 +203,27 @@ def best_toolkit(
         installing: whether only those count for which a host compiler is installed.
     """
     common = common_errors(candidates)
-    asked = [each for each in candidates if each.gcc or not installing]
     wanted = tuple(findings)
-    fitting = [each for each in asked if all(puts_right(each, finding, common) for finding in wanted)]
+
+    def fits_all(each: Candidate) -> bool:
+        able = each.gcc or not installing
+        return bool(able) and all(puts_right(each, finding, common) for finding in wanted)
+
+    nearer = [each for each in candidates if each.place < 2 and fits_all(each)]
+    fitting = nearer or [each for each in candidates if each.place == 2 and fits_all(each)]
     planned = choose_toolkit(question).version if fitting else None
     # One that is asked for and not here comes before what is here.
     asked_for = asked_series(question) if fitting and planned is None else None
     present = {device.capability for device in devices(question)} if fitting else set()
     built = {Version(text) for row in torch_rows(question) for text in row.built}
 
-    def away(each: Candidate) -> tuple[bool, int, bool, bool, int, bool, bool, bool, int]:
+    def away(each: Candidate) -> tuple[int, bool, bool, int, bool, bool, bool, int]:
         other = planned is not None and each.version.major != planned.major
         row = cuda_row(question, each.version)
         old = row is not None and bool(present & {*row.deprecated})
         last = old, each.version not in built, distance(question, each.version)
         ours = asked_for is not None and each.version == asked_for
-        return each.place == 2, each.weight, not ours, other, each.place, each.version != planned, *last
+        return each.weight, not ours, other, each.place, each.version != planned, *last
 
     return min(fitting, key=away, default=None)
 

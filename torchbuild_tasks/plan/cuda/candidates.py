@@ -6,6 +6,7 @@ Installed ones, those that can be put together, and those of NVIDIA's archive; `
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -50,18 +51,32 @@ WEIGHTS: Final = {
 _ERROR: Final = 100
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """An obtainable toolkit: its value of --cuda-toolkit, and the findings of the checks with it.
+class Candidate(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """An obtainable toolkit: its value of --cuda-toolkit, and what the checks say with it, if one asks.
 
     `place` is 0 for one that is installed, 1 for one that can be put together, 2 for one that is only
-    in NVIDIA's archive. `gcc` is the major of a host compiler that must be installed for it.
+    in NVIDIA's archive. `asked` is what the checks are asked with, on a machine that has it.
     """
 
     word: str
     version: Version
     place: int
-    findings: tuple[Finding, ...] = ()
-    gcc: int | None = None
+    question: Question
+    asked: str
+    gpus: tuple[Device, ...]
+
+    @cached_property
+    def _judged(self) -> tuple[tuple[Finding, ...], int | None]:
+        return _try(self.question, self.asked, self.gpus)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return self._judged[0]
+
+    @property
+    def gcc(self) -> int | None:
+        """Return the major of a host compiler that must be installed for it."""
+        return self._judged[1]
 
     @property
     def weight(self) -> int:
@@ -75,12 +90,17 @@ def weigh(findings: Iterable[Finding]) -> int:
 
 def common_errors(candidates: Iterable[Candidate]) -> set[tuple[str, str]]:
     """Return the errors (name and text) that all of them have, which count against none."""
-    errors = [{(f.id, f.text) for f in each.findings if f.status == "error"} for each in candidates]
-    return set.intersection(*errors) if errors else set()
+    common: set[tuple[str, str]] | None = None
+    for each in candidates:
+        errors = {(f.id, f.text) for f in each.findings if f.status == "error"}
+        common = errors if common is None else common & errors
+        if not common:  # the others need not be judged for it
+            break
+    return common or set()
 
 
 def candidates_for(question: Question) -> Iterator[Candidate]:
-    """Return every obtainable toolkit for this machine, each with the findings of the checks.
+    """Return every obtainable toolkit for this machine.
 
     A series that is here is judged by what its files say, not by its row as one to install.
     """
@@ -90,14 +110,15 @@ def candidates_for(question: Question) -> Iterator[Candidate]:
         if version := series_of(toolkit.version):
             only = sum(f"{other.version}.".startswith(f"{version}.") for other in able) == 1
             word = str(version) if only else toolkit.path
-            found, gcc = _try(question, toolkit.path, gpus)
-            yield Candidate(word=word, version=version, place=0, findings=found, gcc=gcc)
+            yield Candidate(
+                word=word, version=version, place=0, question=question, asked=toolkit.path, gpus=gpus
+            )
     known = board(question)
     if known is not None and not known.sbsa:
         return
     for text in managed_series(question):
-        found, gcc = _try(question, MANAGED + text, gpus)
-        yield Candidate(word=MANAGED + text, version=Version(text), place=1, findings=found, gcc=gcc)
+        word = MANAGED + text
+        yield Candidate(word=word, version=Version(text), place=1, question=question, asked=word, gpus=gpus)
     host, here = question.facts.host, {series_of(toolkit.version) for toolkit in able}
     for row in question.catalog.cuda:
         if row_version(row.version) in here:
@@ -107,14 +128,13 @@ def candidates_for(question: Question) -> Iterator[Candidate]:
 
 
 def in_archive(question: Question, version: str, gpus: tuple[Device, ...]) -> Candidate:
-    """Judge a release as if it were installed, by its row."""
+    """Return a release as if it were installed, by its row."""
     path = question.separator.join(("", "cuda", version))
     nvcc = question.separator.join((path, "bin", "nvcc"))
     toolkit = Toolkit(path=path, found_via="archive", version=version, nvcc=nvcc, headers=True)
     cuda = replace(question.cuda, toolkits=(*question.cuda.toolkits, toolkit))
     as_if = replace(question, facts=replace(question.facts, cuda=cuda))
-    found, gcc = _try(as_if, path, gpus)
-    return Candidate(word="", version=Version(version), place=2, findings=found, gcc=gcc)
+    return Candidate(word="", version=Version(version), place=2, question=as_if, asked=path, gpus=gpus)
 
 
 def judge(question: Question, word: str, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
