@@ -141,6 +141,13 @@ def test_a_system_without_such_a_package_is_told_the_folder() -> None:
     assert "nstall" not in finding.fix and "--set CMAKE_PREFIX_PATH=FOLDER" in finding.fix
 
 
+def test_the_variable_that_alone_leads_to_it_is_named() -> None:
+    """cmake/public/ComputeLibrary.cmake reads ACL_ROOT_DIR of the environment and nothing else."""
+    (finding,) = told(plan_of(facts(), set=("USE_MKLDNN_ACL=1",)))
+    assert "--set ACL_ROOT_DIR=FOLDER" in finding.fix and "CMAKE_PREFIX_PATH=" not in finding.fix
+    assert not told(plan_of(facts(), set=("USE_MKLDNN_ACL=1", "ACL_ROOT_DIR=/opt/acl")))
+
+
 @for_each(CATALOG.linked, lambda row: row.name)
 def test_linked_rows(row: LinkedRow) -> None:
     assert row.libraries or row.headers or row.toolkit

@@ -164,9 +164,8 @@ def _ways(question: Question, choice: Choice, rows: tuple[LinkedRow, ...]) -> It
     """Yield each way out: with it or without it."""
     if line := _install(question, rows):
         yield f"install what it needs: {line}"
-    named = [name for row in rows if row.toolkit for name in _variables(row)[-1:]]
-    if any(not row.toolkit for row in rows):
-        named.append(PREFIX_PATH)
+    named = [row.only or PREFIX_PATH for row in rows if not row.toolkit]
+    named += [name for row in rows if row.toolkit for name in _variables(row)[-1:]]
     if named:
         yield f"name its folder: {' '.join(f'--set {name}=FOLDER' for name in dict.fromkeys(named))}"
     yield f"drop {choice.name}"

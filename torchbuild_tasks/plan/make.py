@@ -135,7 +135,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tupl
         *check_cache(question, decisions.cache),
         *decisions.distribution.problems,
         *check_linker(question, decisions.linker),
-        *check_companions(question),
+        *check_companions(question, tuple(each.capability[:2] for each in decisions.cuda.archs.archs)),
         *check_development(question, promised_version(decisions)),
         *check_jobs(question, decisions.jobs.value, decisions.build_type.value),
         *check_memory(question, decisions.build_type.value),

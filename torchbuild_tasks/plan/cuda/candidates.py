@@ -108,9 +108,12 @@ def candidates_for(question: Question) -> Iterator[Candidate]:
 
 def in_archive(question: Question, version: str, gpus: tuple[Device, ...]) -> Candidate:
     """Judge a release as if it were installed, by its row."""
-    path = question.separator.join(("", "cuda", version))
-    nvcc = question.separator.join((path, "bin", "nvcc"))
-    toolkit = Toolkit(path=path, found_via="archive", version=version, nvcc=nvcc, headers=True)
+    path, nvcc, libraries = (
+        question.separator.join(("", "cuda", version, *below)) for below in ((), ("bin", "nvcc"), ("lib64",))
+    )
+    toolkit = Toolkit(
+        path=path, found_via="archive", version=version, nvcc=nvcc, headers=True, libraries=libraries
+    )
     cuda = replace(question.cuda, toolkits=(*question.cuda.toolkits, toolkit))
     as_if = replace(question, facts=replace(question.facts, cuda=cuda))
     found, gcc = _try(as_if, path, gpus)
@@ -135,12 +138,13 @@ def _try(question: Question, word: str, gpus: tuple[Device, ...]) -> tuple[tuple
     limits = host_limits(asked, chosen)
     toolset = choose_toolset(asked, limits)
     compilers = choose_compilers(asked, toolset, limits)
+    archs = choose_archs(asked, chosen, gpus)
     found = (
         *check_toolkit(asked, chosen, gpus),
         *check_host(asked, compilers, limits),
         *check_toolset(asked, toolset, limits),
-        *check_driver(asked, chosen.version, gpus),
-        *check_archs(asked, chosen, choose_archs(asked, chosen, gpus), gpus),
+        *check_driver(asked, chosen.version, gpus, archs.archs),
+        *check_archs(asked, chosen, archs, gpus),
         *check_jetson(asked, chosen),
     )
     cxx = compilers.tool
