@@ -30,7 +30,7 @@ from torchbuild_tasks.plan.cuda.toolkit import (
     why_unusable,
 )
 from torchbuild_tasks.plan.cuda.values import Device
-from torchbuild_tasks.plan.jetson import COMPAT, board, check_jetson
+from torchbuild_tasks.plan.jetson import COMPAT, JETPACK_ID, board, check_jetson
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import split_assignment
 from torchbuild_tasks.plan.toolset import check_toolset, choose_toolset
@@ -42,7 +42,7 @@ WEIGHTS: Final = {
     "driver": 8,
     "gpu-code": 5,
     "cuda-toolkit": 3,
-    "jetpack-cuda": 8,
+    JETPACK_ID: 8,
     "jetson-wheels": 8,
     "cudnn": 0,
     SEARCH_ID: 0,
@@ -162,7 +162,7 @@ def puts_right(candidate: Candidate, finding: Finding, common: set[tuple[str, st
     for each in candidate.findings:
         if each.status == "error" and (each.id, each.text) not in common:
             return False
-        if each.id == "jetpack-cuda" and COMPAT not in each.fix:  # the board's driver does not run it
+        if each.id == JETPACK_ID and COMPAT not in each.fix:  # the board's driver does not run it
             return False
     return True
 
