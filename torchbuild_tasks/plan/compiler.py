@@ -393,7 +393,8 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
 def _name_both(question: Question, cxx: str) -> str:
     """Return the flags that name a C++ compiler, and where CC is set to another, its C compiler, too."""
     line = question.line("--set", f"CXX={cxx}")
-    tool, asked = _find_named(list_cxx(question), cxx), decide(question, "CC")
+    tool = _find_named(list_cxx(question), cxx)
+    asked = decide(question, "CC")
     cc = _partner(question, tool) if tool and asked and asked.value else None
     return f"{question.line('--set', f'CC={cc.path}')} {line}" if cc else line
 

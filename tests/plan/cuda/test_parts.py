@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.support.cuda import cuda_facts, toolkit
@@ -68,7 +70,7 @@ def test_the_sample_links_with_none_and_where_nobody_looked_nothing_is_said(samp
         ({"set": ("USE_KINETO=1",)}, FULL, ["warn"]),
     ],
 )
-def test_kineto_without_cupti(flags: dict[str, object], parts: dict[str, str], expected: list[str]) -> None:
+def test_kineto_without_cupti(flags: dict[str, Any], parts: dict[str, str], expected: list[str]) -> None:
     plan = plan_of(of(parts=parts), cuda=True, **flags)
     assert statuses(plan.findings, "cuda-parts") == expected
 

@@ -154,8 +154,8 @@ def _lacks(probe: Probe, root: str, folders: Folders) -> tuple[str, ...]:
     if not _unlinkable(probe, folders):
         return ()
     beside = probe.names.normal(probe.join(root, "../../math_libs"))
-    tops = (beside, probe.join(beside, probe.names.base(root)))
-    tops = tops if probe.windows else (*tops, "/usr/local", "/usr")
+    system = () if probe.windows else ("/usr/local", "/usr")
+    tops = (beside, probe.join(beside, probe.names.base(root)), *system)
     includes = [*folders.includes, *(probe.join(top, "include") for top in tops)]
     names = ("lib64", "lib", f"lib/{multiarch_triplet(probe)}")
     others = list_folders(probe, includes, [probe.join(top, name) for top in tops for name in names])
