@@ -173,6 +173,17 @@ def test_kernels_for_newer_gpus_are_told_before_they_are_compiled(
     assert [f"and torch is built for {archs}" in text for text in texts] == [True] * warned
 
 
+@pytest.mark.parametrize(("cuda", "warned"), [("11.5", True), ("11.8", False)])
+def test_a_toolkit_that_its_build_refuses_is_told(cuda: str, warned: bool) -> None:
+    facts = cuda_facts(toolkit(cuda), tree=tree(version="1.13.1"))
+    texts = [
+        each.text
+        for each in plan_of(facts, cuda=True, arch="8.6", with_extension=("flash-attn",)).findings
+        if each.id == "flash-attn" and each.status == "warn"
+    ]
+    assert [f"CUDA >=11.7, and this is {cuda}" in text for text in texts] == [True] * warned
+
+
 def test_what_is_for_another_system_is_told() -> None:
     plan = plan_of(windows_facts(), with_extension=("vllm",))
     assert "warn" in statuses(plan.findings, "vllm")

@@ -27,7 +27,7 @@ def of(distribution: str = "Ubuntu 24.04", **changes: object) -> Facts:
     [
         ("Ubuntu 24.04", "sudo apt install cuda-libraries-dev-12-4"),
         ("Rocky Linux 9.4", "sudo dnf install cuda-libraries-devel-12-4"),
-        ("Gentoo Linux", "Install the rest of cuda-12.4, too"),
+        ("Gentoo Linux", "Or install the rest of cuda-12.4."),
     ],
 )
 def test_what_torch_links_with_is_missing(distribution: str, line: str) -> None:

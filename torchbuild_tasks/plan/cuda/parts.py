@@ -39,15 +39,14 @@ def check_parts(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
         install = _install(question, toolkit, "libraries")
         if named:
             text += f"; they may be in the folders of {', '.join(named)}, which were not looked into"
-            yield Finding.warn(PARTS_ID, text, f"{install}{ADVISED}")
+            yield Finding.warn(PARTS_ID, text, f"{ADVISED} Or {install}.")
         else:
-            yield Finding.error(PARTS_ID, f"{text}; CMake stops there", f"{install}{ADVISED}")
+            yield Finding.error(PARTS_ID, f"{text}; CMake stops there", f"{ADVISED} Or {install}.")
     if toolkit.parts and "cupti" not in toolkit.parts and _profiles(question):
         text = f'{toolkit.path} has no CUPTI: CMake builds Kineto for the CPU alone ("Could not find CUPTI '
         text += 'library"), and torch.profiler shows nothing of the GPU'
-        yield Finding.warn(
-            PARTS_ID, text, f"{_install(question, toolkit, 'cupti')}Or do without it: --set USE_KINETO=0"
-        )
+        fix = f"Do without it: --set USE_KINETO=0; or {_install(question, toolkit, 'cupti')}."
+        yield Finding.warn(PARTS_ID, text, fix)
 
 
 def _profiles(question: Question) -> bool:
@@ -63,6 +62,6 @@ def _install(question: Question, toolkit: Toolkit, part: str) -> str:
     manager = system_manager(facts, question.catalog)
     name = _PACKAGES[part].get("" if manager in _OF_RPM else manager)
     if not (name and series and plain_path(toolkit.path) == f"/usr/local/cuda-{series}"):
-        return f"Install the rest of {file_name(toolkit.path)}, too. "
+        return f"install the rest of {file_name(toolkit.path)}"
     line = installer(facts, question.catalog).format(package=f"{name}-{series.major}-{series.minor}")
-    return f"Install it from NVIDIA's repository: {line}. "
+    return f"install what is missing from NVIDIA's repository: {line}"
