@@ -68,12 +68,10 @@ def finding_ids() -> set[str]:
         if "ID = " not in text and "Finding" not in text:
             continue
         for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in (
-                "ID",
-                "ARCHS_ID",
-                "TOOLKIT_ID",
-            ):
-                found.add(ast.literal_eval(node.value))
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
+                target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+                if re.fullmatch(r"(?:[A-Z]+_)?ID", ast.unparse(target)):
+                    found.add(ast.literal_eval(node.value))
             if isinstance(node, ast.Call) and ast.unparse(node.func).partition(".")[0] == "Finding":
                 ids = [word.value for word in node.keywords if word.arg == "id"] + node.args[:1]
                 found |= {each.value for each in ids if isinstance(each, ast.Constant)}

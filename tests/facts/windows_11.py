@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.facts.cuda.canned import answers, device, nvml, toolkit
 from tests.facts.fakes import FakeProbe, windows_machine
+from torchbuild_tasks.facts.cuda.toolkit_folder import LINKED, PARTS
 from torchbuild_tasks.facts.probe import Output
 from torchbuild_tasks.system.windows_memory import MemoryStatus
 from torchbuild_tasks.values import replace
@@ -83,7 +84,7 @@ def windows_11(root: Path, **environ: str) -> FakeProbe:
     """The machine, with its files in `root`; keywords are further variables."""
     door = windows_machine(
         root,
-        files={**_checkout(), **_visual_studio(), **toolkit(CUDA, "12.9.1"), f"{STORE}\\python.exe": ""},
+        files={**_checkout(), **_visual_studio(), **_cuda(), f"{STORE}\\python.exe": ""},
         programs={
             VSWHERE: ANSWER,
             **{cl(version): None for version in TOOLSETS},
@@ -139,6 +140,14 @@ def _visual_studio() -> dict[str, str]:
         files[f"{KITS}Include\\{version}\\um\\windows.h"] = ""
     files[f"{KITS}Include\\10.0.19041.0\\ucrt\\stdio.h"] = ""  # a part of an SDK is none
     return files
+
+
+def _cuda() -> dict[str, str]:
+    """A toolkit with what torch links with, and CUPTI."""
+    parts = {name: PARTS[name] for name in (*LINKED, "cupti")}
+    headers = {f"{CUDA}\\include\\{header}": "" for _, header in parts.values()}
+    libraries = {f"{CUDA}\\lib\\x64\\{library}.lib": "" for library, _ in parts.values()}
+    return {**toolkit(CUDA, "12.9.1"), **headers, **libraries}
 
 
 def _checkout() -> dict[str, str]:

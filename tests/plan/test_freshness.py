@@ -220,7 +220,9 @@ def test_a_tree_made_by_hand_is_configured_anew() -> None:
 @pytest.mark.parametrize("recorded", [False, True, None])
 def test_a_tree_made_by_hand_that_has_to_go_is_the_users_to_remove(recorded: bool | None) -> None:
     """The build would stop there; with a record it cleans, and without --clean the first fix leads out."""
-    for cache, flags in ((CMakeCache(python="/other/bin/python"), {}), (CMakeCache(), {"clean": True})):
+    cases: list[tuple[CMakeCache, dict[str, Any]]]
+    cases = [(CMakeCache(python="/other/bin/python"), {}), (CMakeCache(), {"clean": True})]
+    for cache, flags in cases:
         plan = plan_of(with_tree(linux_facts(), cache=cache, recorded=recorded), **flags)
         assert plan.freshness.needs == "clean"
         assert statuses(plan.findings, "clean") == ["error"] * (recorded is False)

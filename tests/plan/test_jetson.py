@@ -327,6 +327,14 @@ def test_another_toolkit_than_jetpacks() -> None:
     assert "Use JetPack's own: --cuda-toolkit 10.2" in chosen.fix
 
 
+def test_no_torch_is_advised_that_keeps_the_toolkit_which_the_board_does_not_run() -> None:
+    facts = replace(thor(), tree=tree(version="2.9.1"))
+    findings = plan_of(facts, cuda=True, cuda_toolkit="pypi:12.8").findings
+    assert statuses(findings, "jetpack-cuda") == ["warn"]
+    fix = found(findings, "architectures").fix
+    assert "12.8" not in fix and "--cuda-toolkit 13.0" in fix
+
+
 def test_wheels_are_for_servers() -> None:
     own = {"toolkits": (replace(jetpack_toolkit("12.6", ("8.7",), 13), managed=True),)}
     finding = found(checked(ask(with_cuda(orin_nano(), **own), cuda=True)), "jetson-wheels")

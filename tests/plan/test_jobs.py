@@ -186,3 +186,13 @@ def test_what_is_chosen_is_never_warned_of(cpu: Cpu, memory: Memory) -> None:
 )
 def test_memory_that_holds_not_one_compile(memory: Memory, told: list[str]) -> None:
     assert statuses(plan_of(linux_facts(memory=memory)).findings, "memory") == told
+
+
+@pytest.mark.parametrize(
+    ("via", "way"), [("memory.max", "Slurm"), ("commit: x", "page file"), (None, "swap")]
+)
+def test_what_gives_more_memory_follows_from_what_limits_it(via: str | None, way: str) -> None:
+    """Swap and other programs do not count under a limit of a container."""
+    memory = Memory(available=GIB, limit=GIB if via else None, limit_via=via, used_in_limit=GIB // 2)
+    fix = found(plan_of(linux_facts(memory=memory)).findings, "memory").fix
+    assert way in fix and ("swap" in fix) == (via is None)

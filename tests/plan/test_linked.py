@@ -93,7 +93,7 @@ def test_where_the_checkouts_own_is_empty_too_cmake_stops(path: str) -> None:
 
 
 def test_what_a_flag_names_on_another_machine_was_not_looked_into() -> None:
-    for words, status in (((), "error"), (("CMAKE_PREFIX_PATH=/opt/opencl",), "warn")):
+    for words, status in (((), "error"), (("CMAKE_PREFIX_PATH=/opt/opencl",), "unknown")):
         question = ask(facts(), set=("USE_OPENCL=1", *words))
         request = replace(question.request, facts="machine.json")
         (finding,) = told(plan_of_question(replace(question, request=request)))
@@ -139,6 +139,13 @@ def test_where_nobody_looked_that_is_said() -> None:
 def test_a_system_without_such_a_package_is_told_the_folder() -> None:
     (finding,) = told(plan_of(facts(os_release="Alpine Linux v3.20"), set=("USE_GLOG=1",)))
     assert "nstall" not in finding.fix and "--set CMAKE_PREFIX_PATH=FOLDER" in finding.fix
+
+
+def test_the_variable_that_alone_leads_to_it_is_named() -> None:
+    """cmake/public/ComputeLibrary.cmake reads ACL_ROOT_DIR of the environment and nothing else."""
+    (finding,) = told(plan_of(facts(), set=("USE_MKLDNN_ACL=1",)))
+    assert "--set ACL_ROOT_DIR=FOLDER" in finding.fix and "CMAKE_PREFIX_PATH=" not in finding.fix
+    assert not told(plan_of(facts(), set=("USE_MKLDNN_ACL=1", "ACL_ROOT_DIR=/opt/acl")))
 
 
 @for_each(CATALOG.linked, lambda row: row.name)

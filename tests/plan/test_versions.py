@@ -109,7 +109,12 @@ def test_a_cmake_that_is_too_old_is_replaced_and_refuses_nothing() -> None:
 def toolkit(version: str) -> Toolkit:
     path = f"/usr/local/cuda-{version}"
     return Toolkit(
-        path=path, found_via="standard folder", version=version, nvcc=f"{path}/bin/nvcc", headers=True
+        path=path,
+        found_via="standard folder",
+        version=version,
+        nvcc=f"{path}/bin/nvcc",
+        headers=True,
+        libraries=path,
     )
 
 

@@ -162,8 +162,8 @@ class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     Whoever is made from one of `like` (identifiers of os-release) does so, too. `names` are packages (as in
     packages.toml) that it calls otherwise. `gcc` are majors of GCC that it has a package of ("" for unknown),
-    `more` commands that bring others. `before` leads to where its archive has moved. `repositories` are the
-    commands that turn on those of its repositories that are off.
+    `releases` which release one of them is, `more` commands that bring others. `before` leads to where its
+    archive has moved. `repositories` are the commands that turn on those of its repositories that are off.
     """
 
     distributions: tuple[str, ...]
@@ -171,6 +171,7 @@ class InstallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     like: tuple[str, ...] = ()
     names: Mapping[str, str] = msgspec.field(default_factory=dict)
     gcc: str = ""
+    releases: Mapping[str, str] = msgspec.field(default_factory=dict)
     more: Mapping[str, str] = msgspec.field(default_factory=dict)
     before: str = ""
     repositories: Mapping[str, str] = msgspec.field(default_factory=dict)

@@ -202,7 +202,8 @@ class LinkedRow(FilesRow, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """What `switches` link with where one of `any` is not off; "NAME=0" links with it where NAME is off.
 
     A package `python` brings it, too. `without` is what happens where it is missing, `own` the folder of the
-    checkout's own. With `toolkit` it is looked for among CUDA's libraries and parts.
+    checkout's own. With `toolkit` it is looked for among CUDA's libraries and parts. `only` is the one
+    variable that leads to it, where CMAKE_PREFIX_PATH does not.
     """
 
     switches: tuple[str, ...]
@@ -212,6 +213,7 @@ class LinkedRow(FilesRow, frozen=True, kw_only=True, forbid_unknown_fields=True)
     package: str = ""
     os: str = ""
     own: str = ""
+    only: str = ""
     toolkit: tuple[str, ...] = ()
 
     @property

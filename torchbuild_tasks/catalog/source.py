@@ -79,8 +79,9 @@ class CompanionRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     released for no one torch, so its own metadata say what it asks for; `sdist` is its name on the package
     index, `module` what it is imported as. `job` is the kind of memory.toml that its heaviest compile is,
     `before` what is run in its fetched source, and `cuda` that there is none of it for a CPU.
-    `makes` are files that its build writes among its source, `archs` what its build has code for, `without`
-    are projects that it asks for and a build for torch does not need.
+    `makes` are files that its build writes among its source, `archs` what its build has code for, `oldest`
+    the first compute capability that its kernels run on, `toolkit` the CUDA that it builds with, `os` the one
+    system that it is for, `without` are projects that it asks for and a build for torch does not need.
     """
 
     name: str
@@ -95,6 +96,9 @@ class CompanionRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     before: tuple[str, ...] = ()
     cuda: bool = False
     archs: tuple[str, ...] = ()
+    oldest: str = ""
+    toolkit: str = ""
+    os: str = ""
     makes: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
 

@@ -44,7 +44,8 @@ class Toolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     are the compute capabilities that this nvcc compiles for ("8.6"), as it lists them itself.
     `gcc` and `clang` are the newest majors that its host_config.h takes, `msc` the range of
     _MSC_VER (first, and first no more). `cudnn` and `nccl` are versions found inside it;
-    `parts` tells which libraries are there ("cublas": its file). `aliases` are other
+    `parts` tells which libraries are there ("cublas": its file), `lacks` which of those that torch links with
+    cannot be linked (None where that was not looked at). `aliases` are other
     paths to it; `managed` marks one that this tool put together. `problem` says why it cannot be used.
     `noexcept` are the functions of the C library that its math_functions.h declares as glibc does.
     """
@@ -65,6 +66,7 @@ class Toolkit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     nccl: str | None = None
     cuobjdump: str | None = None
     parts: Mapping[str, str] = msgspec.field(default_factory=dict)
+    lacks: tuple[str, ...] | None = None
     aliases: tuple[str, ...] = ()
     managed: bool = False
     problem: str | None = None

@@ -15,7 +15,13 @@ from torchbuild_tasks.catalog.cuda import FlagRow
 from torchbuild_tasks.catalog.match import admits, applies, parse_version
 from torchbuild_tasks.model import Choice, Finding, Host, Status, Tool
 from torchbuild_tasks.plan.cuda.values import ADVISED, NO_LIMITS, OR_ADVISED, HostLimits
-from torchbuild_tasks.plan.packages import how_to_install, how_to_install_gcc, installable_gccs, offers_gcc
+from torchbuild_tasks.plan.packages import (
+    gcc_release,
+    how_to_install,
+    how_to_install_gcc,
+    installable_gccs,
+    offers_gcc,
+)
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset
 from torchbuild_tasks.plan.variables import decide, is_off
@@ -133,13 +139,16 @@ def _choose_cc(question: Question, cxx: Tool | None) -> Choice | None:
         return None
     if cxx.name in MSVC_LIKE:
         return Choice(name="CC", value=cxx.name, because="the same program compiles C")
+    best = _partner(question, cxx)
+    return Choice(name="CC", value=str(best.path), because=f"the C compiler of {cxx.path}") if best else None
+
+
+def _partner(question: Question, cxx: Tool) -> Tool | None:
+    """Return the C compiler of a C++ compiler: of its family and version, if there is one beside it."""
     family = [t for t in question.facts.compilers if t.path and t.name in (PARTNER[cxx.name], "cc")]
     same = [t for t in family if t.version == cxx.version]
     siblings = [t for t in same if t.path and cxx.path and _stem(t.path) == _stem(cxx.path)]
-    best = next(iter(siblings or same), None)
-    if best is None:
-        return None
-    return Choice(name="CC", value=str(best.path), because=f"the C compiler of {cxx.path}")
+    return next(iter(siblings or same), None)
 
 
 def _stem(path: str) -> str:
@@ -306,7 +315,7 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
         if tool.name == "clang++":
             fix += f"; or take GCC {row.gcc} ({_install_fitting(question, 'g++', row.gcc)})"
         if here := next((each for each in list_cxx(question) if each.path and _fits(question, each)), None):
-            fix = f"Name one that is here: {question.line('--set', f'CXX={here.path}')}"
+            fix = f"Name one that is here: {_name_both(question, str(here.path))}"
         status: Status = "error" if question.has_row else "warn"
         return (Finding(id="compiler", status=status, text=text, fix=fix),)
     text = f"{named} fits {family} {figure} for C++{row.cxx}"
@@ -375,10 +384,19 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
         return (Finding.warn("host-compiler", text, fix),)
     if host is not None and not (asked and asked.value):
         text += f"; nvcc gets {host.value}, everything else {tool.path}"
-        fix = f"To have one for both: {question.line('--set', f'CXX={host.value}')}"
+        fix = f"To have one for both: {_name_both(question, host.value)}"
         return (Finding.warn("host-compiler", text, fix),)
     fix = _host_instead(question, limits, asked) if asked and asked.value else _host_fix(question, limits)
     return (Finding.error("host-compiler", text, fix),)
+
+
+def _name_both(question: Question, cxx: str) -> str:
+    """Return the flags that name a C++ compiler, and where CC is set to another, its C compiler, too."""
+    line = question.line("--set", f"CXX={cxx}")
+    tool = _find_named(list_cxx(question), cxx)
+    asked = decide(question, "CC")
+    cc = _partner(question, tool) if tool and asked and asked.value else None
+    return f"{question.line('--set', f'CC={cc.path}')} {line}" if cc else line
 
 
 def host_libc(question: Question, compilers: Compilers) -> str | None:
@@ -439,8 +457,9 @@ def list_installable(question: Question) -> tuple[Tool, ...]:
     facts, majors = question.facts, gcc_majors(question.row.gcc, None)[::-1]
     able = installable_gccs(facts, question.catalog, majors) if facts.host.os == "linux" else []
     return tuple(
-        Tool(name="g++", path=f"/{INSTALLABLE}/g++-{major}", version=f"{major}.9", found_via=INSTALLABLE)
+        Tool(name="g++", path=f"/{INSTALLABLE}/g++-{major}", version=release, found_via=INSTALLABLE)
         for major in able
+        for release in [gcc_release(facts, question.catalog, major)]
     )
 
 
@@ -541,8 +560,9 @@ def _install_fitting(question: Question, package: str, figure: str, newest: int 
 
 
 def _is_doubted(question: Question, major: int) -> bool:
-    """Say whether a row doubts that the last release of a GCC compiles this torch here."""
-    tool = Tool(name="g++", path=f"g++-{major}", version=f"{major}.9", found_via=INSTALLABLE)
+    """Say whether a row doubts that the release of a GCC which can be installed compiles this torch here."""
+    release = gcc_release(question.facts, question.catalog, major)
+    tool = Tool(name="g++", path=f"g++-{major}", version=release, found_via=INSTALLABLE)
     return any(row.fix for row in flag_rows(question, tool))
 
 

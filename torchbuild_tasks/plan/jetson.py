@@ -27,6 +27,7 @@ PRESET: Final = "jetson"
 # swap to the 4 GB of a Nano.
 WANTED: Final = 8 * GIB
 SWAP_FILE: Final = "/mnt/8GB.swap"
+JETPACK_ID: Final = "jetpack-cuda"
 COMPAT: Final = "cuda-compat"  # NVIDIA's package with which an older driver runs a newer CUDA
 
 
@@ -160,7 +161,7 @@ def _check_toolkit(question: Question, toolkit: ChosenToolkit) -> Iterator[Findi
         fix += f", and torch {newest}, the newest that builds with it"
     if row.newer_cuda and version > Version(row.cuda):
         fix += f", or install NVIDIA's package {COMPAT}-{version.major}-{version.minor}"
-    yield Finding.warn("jetpack-cuda", text, fix)
+    yield Finding.warn(JETPACK_ID, text, fix)
 
 
 def _newest_torch(question: Question, cuda: str) -> str:

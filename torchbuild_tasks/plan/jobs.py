@@ -159,8 +159,14 @@ def check_memory(question: Question, build_type: str) -> tuple[Finding, ...]:
         return ()
     swap = f" and {spare / GIB:.1f} GiB of swap" if spare else ""
     text = f"{room / GIB:.1f} GiB {why}{swap}, and one compile may take {each:g} GiB: compilers may be killed"
-    fix = "Close other programs, give the container more, or add swap."
-    return (Finding.warn("memory", text, fix),)
+    return (Finding.warn("memory", text, f"{ways_to_memory(why)}."),)
+
+
+def ways_to_memory(why: str) -> str:
+    """Say what gives a build more of the memory that `usable_memory` has counted, for that reason."""
+    if "cgroup" in why:  # other programs are outside of it, and swap does not count
+        return "Give the container or the job more (docker run --memory, Slurm's --mem)"
+    return f"Close other programs, or {'enlarge the page file' if 'commit' in why else 'add swap'}"
 
 
 # ---------------- the memory of one job, and what this machine remembers of it

@@ -114,7 +114,7 @@ def _is_in_toolkit(question: Question, toolkit: ChosenToolkit, row: LinkedRow) -
 def _was_looked_for(question: Question, row: LinkedRow) -> bool:
     """Say whether the facts tell of it; on another machine nobody looked into what a flag names."""
     named = question.decided.get(PREFIX_PATH)
-    if question.request.facts and named and named.source != "environment":
+    if question.request.facts and named and named.source != "environment" and not row.only:
         return False
     return row.toolkit != () or question.facts.linked is not None
 
@@ -128,13 +128,17 @@ def _report(question: Question, unlinked: Unlinked) -> Finding:
     choice, rows, looked = unlinked
     text = f"{choice.name}={choice.value} ({choice.because}): {_names(unlinked)} not "
     folders = list(dict.fromkeys(name for row in rows for name in _variables(row)))[:_SHOWN]
-    if not looked:
+    prefix = question.decided.get(PREFIX_PATH)
+    if not looked and prefix:
+        text += f"looked for in {PREFIX_PATH}={prefix.value}, which is on another machine"
+    elif not looked:
         text += f"looked for here, and nothing names its folder ({', '.join((*folders, PREFIX_PATH))})"
     else:
         text += f"found (looked in {', '.join((*folders, *_places(rows)))})"
     ends = list(dict.fromkeys(_end(question, row) for row in rows))
     text += f"; where CMake finds none, {', or '.join(says for says, _ in ends)}"
     status: Status = "error" if looked and any(state == "error" for _, state in ends) else "warn"
+    status = "unknown" if not looked and prefix else status
     fix = "; or ".join(_ways(question, choice, rows))
     return Finding(id="linked", status=status, text=text, fix=f"{fix[0].upper()}{fix[1:]}.")
 
@@ -164,9 +168,8 @@ def _ways(question: Question, choice: Choice, rows: tuple[LinkedRow, ...]) -> It
     """Yield each way out: with it or without it."""
     if line := _install(question, rows):
         yield f"install what it needs: {line}"
-    named = [name for row in rows if row.toolkit for name in _variables(row)[-1:]]
-    if any(not row.toolkit for row in rows):
-        named.append(PREFIX_PATH)
+    named = [row.only or PREFIX_PATH for row in rows if not row.toolkit]
+    named += [name for row in rows if row.toolkit for name in _variables(row)[-1:]]
     if named:
         yield f"name its folder: {' '.join(f'--set {name}=FOLDER' for name in dict.fromkeys(named))}"
     yield f"drop {choice.name}"

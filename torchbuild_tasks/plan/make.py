@@ -135,7 +135,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tupl
         *check_cache(question, decisions.cache),
         *decisions.distribution.problems,
         *check_linker(question, decisions.linker),
-        *check_companions(question),
+        *check_companions(question, _capabilities(decisions), decisions.cuda.toolkit.version),
         *check_development(question, promised_version(decisions)),
         *check_jobs(question, decisions.jobs.value, decisions.build_type.value),
         *check_memory(question, decisions.build_type.value),
@@ -152,6 +152,10 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tupl
     if question.facts.host.root:
         found = tuple(replace(each, fix=without_sudo(each.fix)) for each in found)
     return tuple(dict.fromkeys(found))  # four equal cards, and one sentence of what all four have
+
+
+def _capabilities(decisions: Decisions) -> tuple[tuple[int, int], ...]:
+    return tuple(arch.capability[:2] for arch in decisions.cuda.archs.archs)
 
 
 def _check_offline(decisions: Decisions) -> tuple[Finding, ...]:

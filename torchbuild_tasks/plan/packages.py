@@ -116,6 +116,12 @@ def offers_gcc(facts: Facts, catalog: Catalog, major: str) -> bool:
     return row is None or not row.gcc or bool(admits(row.gcc, major))
 
 
+def gcc_release(facts: Facts, catalog: Catalog, major: int) -> str:
+    """Return the release of a GCC that a package here brings: the last of its major if no row knows."""
+    row = _installer_row(facts, catalog)
+    return row.releases.get(str(major), f"{major}.9") if row else f"{major}.9"
+
+
 def installable_gccs(facts: Facts, catalog: Catalog, majors: Sequence[int]) -> list[int]:
     """Return those of these majors that can be installed: what this system has a package of comes first."""
     row = _installer_row(facts, catalog)

@@ -43,6 +43,7 @@ def test_a_complete_one(tmp_path: Path) -> None:
         clang=17,
         msc=(1910, 1950),
         parts={"cublas": f"{ROOT}/lib64/libcublas.so"},
+        lacks=("cublas", "cusparse", "cusolver", "cufft", "curand", "nvrtc"),
         aliases=("/usr/local/cuda",),
     )
 
@@ -101,6 +102,37 @@ def test_what_is_no_toolkit(tmp_path: Path) -> None:
     assert read(door, "/x/file").problem == "it is a file, not the folder of a toolkit"
     assert read(door, "/empty").problem == "holds neither bin/nvcc nor the CUDA headers"
     assert [is_toolkit(door, root) for root in ("/none", "/x/file", "/empty")] == [False] * 3
+
+
+PARTS = {
+    "cusparse": "cusparse.h",
+    "cusolver": "cusolverDn.h",
+    "cufft": "cufft.h",
+    "curand": "curand.h",
+    "nvrtc": "nvrtc.h",
+}
+
+
+@pytest.mark.parametrize(
+    ("include", "libraries", "lacks"),
+    [
+        (f"{ROOT}/include", f"{ROOT}/lib64", ()),
+        ("/usr/include", "/usr/lib/x86_64-linux-gnu", ()),  # cuBLAS of 10.1 and 10.2
+        ("/hpc/math_libs/12.4/include", "/hpc/math_libs/12.4/lib64", ()),
+        (f"{ROOT}/include", "/elsewhere", ("cublas",)),
+        ("/elsewhere", f"{ROOT}/lib64", ("cublas",)),
+    ],
+)
+def test_what_torch_links_with_is_looked_for_where_cmake_looks(
+    tmp_path: Path, include: str, libraries: str, lacks: tuple[str, ...]
+) -> None:
+    root = "/hpc/cuda/12.4" if "math_libs" in include else ROOT
+    files = {f"{include}/cublas_v2.h": "", f"{libraries}/libcublas.so": ""}
+    files |= {f"{root}/include/{header}": "" for header in PARTS.values()}
+    files |= {f"{root}/lib64/lib{name}.so": "" for name in PARTS}
+    door = machine(tmp_path, files={**toolkit(root), **files})
+    assert read(door, root).lacks == lacks
+    assert read(door, root, managed=True).lacks == ()
 
 
 def test_parts_are_the_file_to_link_else_what_there_is(tmp_path: Path) -> None:

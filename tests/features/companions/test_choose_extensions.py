@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.cuda import cuda_facts, toolkit
 from tests.support.for_each import each_case
-from tests.support.machines import found, linux_facts, plan_of, tree
+from tests.support.machines import found, linux_facts, plan_of, statuses, tree
+from tests.support.windows import windows_facts
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.companions.choose import find_other_torch, read_extensions, without_torch
@@ -152,3 +154,37 @@ def test_a_pin_counts_as_pip_counts_it() -> None:
     assert find_other_torch((old,), "2.13.0", "3.8.1") == old
     assert find_other_torch((old,), "2.13.0", "3.14.0") == ""
     assert without_torch(("torch>=2", "ninja", "no name at all", "TORCH")) == ("ninja",)
+
+
+@pytest.mark.parametrize(
+    ("word", "archs", "warned"),
+    [
+        ("flash-attn", "7.5", True),
+        ("flash-attn", "7.5;8.6", False),
+        ("vllm", "7.5", False),
+        ("vllm", "6.1", True),
+    ],
+)
+def test_kernels_for_newer_gpus_are_told_before_they_are_compiled(
+    word: str, archs: str, warned: bool
+) -> None:
+    plan = plan_of(cuda_facts(toolkit("12.4")), cuda=True, arch=archs, with_extension=(word,))
+    texts = [each.text for each in plan.findings if each.id == word and each.status == "warn"]
+    assert [f"and torch is built for {archs}" in text for text in texts] == [True] * warned
+
+
+@pytest.mark.parametrize(("cuda", "warned"), [("11.5", True), ("11.8", False)])
+def test_a_toolkit_that_its_build_refuses_is_told(cuda: str, warned: bool) -> None:
+    facts = cuda_facts(toolkit(cuda), tree=tree(version="1.13.1"))
+    texts = [
+        each.text
+        for each in plan_of(facts, cuda=True, arch="8.6", with_extension=("flash-attn",)).findings
+        if each.id == "flash-attn" and each.status == "warn"
+    ]
+    assert [f"CUDA >=11.7, and this is {cuda}" in text for text in texts] == [True] * warned
+
+
+def test_what_is_for_another_system_is_told() -> None:
+    plan = plan_of(windows_facts(), with_extension=("vllm",))
+    assert "warn" in statuses(plan.findings, "vllm")
+    assert "warn" not in statuses(plan_of(facts(), with_extension=("vllm",)).findings, "vllm")

@@ -313,3 +313,16 @@ def test_cards_that_are_hidden_are_counted_as_the_driver_counts_them() -> None:
     facts = cuda_facts(toolkit("11.8"), gpus=cards, driver=driver("560.35.03"), visible="0")
     question = ask(facts, cuda=True)
     assert [each.capability for each in visible_devices(question, devices(question))] == ["8.6"]
+
+
+@pytest.mark.parametrize(("archs", "status"), [("8.0+PTX", "warn"), ("8.0+PTX;9.0", "ok"), ("9.0", "ok")])
+def test_a_list_with_ptx_alone_for_a_gpu_needs_the_driver_of_its_toolkit(archs: str, status: str) -> None:
+    """Machine code of 8.0 does not run on 9.0, and a driver of 12.2 takes no PTX of 12.8."""
+    facts = cuda_facts(toolkit("12.8"), gpus=(gpu("9.0"),), driver=driver("535.216.01"))
+    finding = found(plan_of(facts, cuda=True, arch=archs).findings, "driver")
+    assert finding.status == status
+    if status == "warn":
+        assert "has no code of its own in 8.0+PTX" in finding.text and "--arch auto" in finding.fix
+        assert "warn" not in {
+            f.status for f in plan_of(facts, cuda=True, arch="auto").findings if f.id == "driver"
+        }

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.support.cuda import cuda_facts, toolkit
-from tests.support.machines import found, plan_of, statuses, tool
+from tests.support.machines import found, plan_of, statuses, tool, tree
 from torchbuild_tasks.model import BuildPlan, Tool
+from torchbuild_tasks.values import replace
 
 GXX_14, GCC_14 = tool("g++", "14.2.0", "/usr/bin/g++"), tool("gcc", "14.2.0", "/usr/bin/gcc")
 GXX_13, GCC_13 = tool("g++", "13.3.0", "/usr/bin/g++-13"), tool("gcc", "13.3.0", "/usr/bin/gcc-13")
@@ -57,7 +58,23 @@ def test_none_that_fits_is_refused_with_what_to_install() -> None:
 def test_one_named_by_the_user_is_kept_and_nvcc_gets_another() -> None:
     made = plan(GXX_14, GCC_14, GXX_13, GCC_13, set=("CXX=/usr/bin/g++",))
     assert (env(made)["CXX"], env(made)["CUDAHOSTCXX"]) == ("/usr/bin/g++", "/usr/bin/g++-13")
-    assert statuses(made.findings, "host-compiler") == ["warn"]
+    assert found(made.findings, "host-compiler").fix == "To have one for both: --set CXX=/usr/bin/g++-13"
+
+
+def test_the_c_compiler_is_named_with_it_where_it_is_named_already() -> None:
+    made = plan(GXX_14, GCC_14, GXX_13, GCC_13, set=("CXX=/usr/bin/g++", "CC=/usr/bin/gcc"))
+    fix = found(made.findings, "host-compiler").fix
+    assert fix.endswith("--set CC=/usr/bin/gcc-13 --set CXX=/usr/bin/g++-13")
+
+
+def test_a_package_that_brings_a_doubted_release_is_not_advised() -> None:
+    """gcc-toolset-10 of RHEL 8 is GCC 10.3, which stops in its own <chrono> with CUDA."""
+    facts = cuda_facts(toolkit("11.8"), compilers=(tool("g++", "8.5.0"), tool("gcc", "8.5.0")))
+    host = replace(facts.host, distribution="Rocky Linux 8.10")
+    made = plan_of(replace(facts, host=host, tree=tree(version="2.4.0")), cuda=True)
+    assert "gcc-toolset-11" in found(made.findings, "compiler").fix
+    made = plan_of(replace(facts, host=host, tree=tree(version="2.4.0")))
+    assert "gcc-toolset-10" in found(made.findings, "compiler").fix
 
 
 def test_a_host_compiler_named_by_the_user_that_nvcc_refuses() -> None:

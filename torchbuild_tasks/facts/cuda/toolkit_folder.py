@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import itertools
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -29,6 +30,8 @@ PARTS: dict[str, tuple[str | None, str]] = {
     "cufile": ("cufile", "cufile.h"),
     "nvjitlink": ("nvJitLink", "nvJitLink.h"),
 }
+# What torch links with in all releases: cmake/public/cuda.cmake and caffe2/CMakeLists.txt of 1.1 to 2.15.
+LINKED = ("cublas", "cusparse", "cusolver", "cufft", "curand", "nvrtc")
 # Functions that glibc declares, too, since 2.41 and 2.42. CUDA 13 declares them with
 # __NV_IEC_60559_FUNCS_EXCEPTION_SPECIFIER, a corrected older toolkit with noexcept or throw().
 MATH = ("cospi", "rsqrt")
@@ -86,6 +89,7 @@ def read_toolkit(
         nccl=library_version(probe, folders, "nccl")[0],
         cuobjdump=_cuobjdump(probe, root),
         parts=_parts(probe, folders),
+        lacks=() if managed else _lacks(probe, root, folders),
         problem=answer.problem or _problem(probe, root, program, runtime),
         noexcept=_noexcept(probe, folders),
     )
@@ -140,6 +144,33 @@ def _parts(probe: Probe, folders: Folders) -> dict[str, str]:
         if path := path or find_header(probe, folders, header):
             parts[part] = path
     return parts
+
+
+def _lacks(probe: Probe, root: str, folders: Folders) -> tuple[str, ...]:
+    """Return the parts of `LINKED` without a header or a file to link, here or where CMake looks besides.
+
+    Those are the system's folders, where CUDA 10.1 and 10.2 put cuBLAS, and math_libs of NVIDIA's HPC SDK.
+    """
+    if not _unlinkable(probe, folders):
+        return ()
+    beside = probe.names.normal(probe.join(root, "../../math_libs"))
+    system = () if probe.windows else ("/usr/local", "/usr")
+    tops = (beside, probe.join(beside, probe.names.base(root)), *system)
+    includes = [*folders.includes, *(probe.join(top, "include") for top in tops)]
+    names = ("lib64", "lib", f"lib/{multiarch_triplet(probe)}")
+    others = list_folders(probe, includes, [probe.join(top, name) for top in tops for name in names])
+    return _unlinkable(probe, Folders(tuple(includes), {**folders.libraries, **others.libraries}))
+
+
+def _unlinkable(probe: Probe, folders: Folders) -> tuple[str, ...]:
+    files = frozenset(itertools.chain.from_iterable(folders.libraries.values()))
+    forms = ("lib{}.so", "{}.lib", "lib{}_static.a")
+    return tuple(
+        name
+        for name in LINKED
+        if not any(form.format(name) in files for form in forms)
+        or find_header(probe, folders, PARTS[name][1]) is None
+    )
 
 
 # ---------------- the folders with headers and libraries

@@ -280,12 +280,40 @@ def source_of(question: Question, name: str) -> CompanionSource | None:
 # ---- findings
 
 
-def check_companions(question: Question) -> tuple[Finding, ...]:
-    """Return a finding for each companion: whether it fits the torch of this build."""
-    return tuple(
-        _check_folder(question, wanted) if wanted.path else _check_release(question, wanted)
-        for wanted in wanted_companions(question)
-    ) + tuple(_check_blank(question))
+def check_companions(
+    question: Question, gpus: tuple[tuple[int, int], ...] = (), cuda: Version | None = None
+) -> tuple[Finding, ...]:
+    """Return a finding for each companion, whether it fits the torch of this build, and what else is known.
+
+    `gpus` are the compute capabilities that are compiled for, `cuda` is the toolkit's version.
+    """
+    companions = wanted_companions(question)
+    return (
+        *(_check_folder(question, one) if one.path else _check_release(question, one) for one in companions),
+        *(finding for one in companions for finding in _check_machine(question, one, gpus, cuda)),
+        *_check_blank(question),
+    )
+
+
+def _check_machine(
+    question: Question, wanted: Wanted, gpus: tuple[tuple[int, int], ...], cuda: Version | None
+) -> Iterator[Finding]:
+    """Report a project that is for other GPUs, another toolkit or another system than this build's."""
+    row, fix = wanted.row, f"Leave it out: drop {_flag(wanted)} {wanted.row.name}."
+    if row.os not in ("", question.facts.host.os):
+        text = f"{row.name} is for {row.os.capitalize()} only, by its own documentation"
+        yield Finding.warn(row.name, text, f"{fix} Or build in WSL.")
+    if cuda and row.toolkit and not admits(row.toolkit, cuda):
+        text = f"{row.name} builds with CUDA {row.toolkit}, and this is {cuda}"
+        yield Finding.warn(row.name, text, fix)
+    oldest = parse_version(row.oldest)
+    if oldest and gpus and max(gpus) < oldest.release[:2]:
+        named = ", ".join(f"{major}.{minor}" for major, minor in gpus)
+        text = (
+            f"{row.name}'s kernels run on GPUs from {row.oldest} on, and torch is built for {named}: it may "
+        )
+        text += "be compiled for hours, and then refuses to run"
+        yield Finding.warn(row.name, text, fix)
 
 
 def _check_blank(question: Question) -> Iterator[Finding]:

@@ -40,6 +40,7 @@ USER: Final = "builder"
 CACHE: Final = f"/home/{USER}/.cache"
 CERTIFICATES: Final = "/etc/torchbuild-certificates.pem"
 _TOOLKIT: Final = "/usr/local/cuda"
+_PARTS: Final = ("cublas", "cufft", "cupti", "curand", "cusolver", "cusparse", "nvrtc")
 _BESIDE: Final = ("ca-certificates", "gdb")
 # Characters that separate mount options, which not every engine can escape.
 _ODD: Final = re.compile(r'[,:"\\\x00-\x1f\x7f]')
@@ -304,7 +305,7 @@ def _cuda(question: Question, row: BaseRow) -> Cuda | None:
         cudnn=row.cudnn or None,
         nccl=None if row.l4t else "2",
         cuobjdump=f"{_TOOLKIT}/bin/cuobjdump",
-        parts=dict.fromkeys(("cublas", "cufft", "curand", "cusolver", "cusparse"), f"{_TOOLKIT}/lib64"),
+        parts=dict.fromkeys(_PARTS, f"{_TOOLKIT}/lib64"),
     )
     return replace(seen, toolkits=(toolkit,), libraries=())
 

@@ -11,7 +11,7 @@ from torchbuild_tasks.features.doctor.check import View
 from torchbuild_tasks.model import Finding, Room
 from torchbuild_tasks.plan.environment import ASCII_LOCALES
 from torchbuild_tasks.plan.fit import TEMPORARY, needed_disk, temporary_names
-from torchbuild_tasks.plan.jobs import gib_of_job, usable_memory
+from torchbuild_tasks.plan.jobs import gib_of_job, usable_memory, ways_to_memory
 from torchbuild_tasks.plan.variables import choose_build_type
 from torchbuild_tasks.text.words import as_word
 
@@ -130,7 +130,7 @@ def check_memory(view: View) -> tuple[Finding, ...]:
     if free >= each + reserve:
         return (Finding.ok("memory", text),)
     spare = (memory.swap_free or 0) / GIB
-    fix = "Close other programs, give the container more, or add swap; --jobs 1 --preset minimal needs least."
+    fix = f"{ways_to_memory(room[1])}; --jobs 1 --preset minimal needs least."
     return (Finding(id="memory", status="warn" if free + spare >= each else "error", text=text, fix=fix),)
 
 

@@ -54,7 +54,7 @@ from torchbuild_tasks.plan.cuda.values import (
     OtherTorch,
 )
 from torchbuild_tasks.plan.environment import first_python, fits
-from torchbuild_tasks.plan.jetson import board, later_jetpack
+from torchbuild_tasks.plan.jetson import JETPACK_ID, board, later_jetpack
 from torchbuild_tasks.plan.packages import how_to_install_gcc
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import split_assignment
@@ -251,7 +251,8 @@ def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
     elif best and only and finding.status == "error" and _is_untried(best, ways) and (way := ways.other()):
         sentence += f"; or take {way.words}"
     elif best and only and ways.torch and finding.id in _TOLD and (way := ways.other()):
-        sentence = f"Take {way.words}; or, with this torch, {sentence[0].lower()}{sentence[1:]}"
+        with_torch = f"; or, with this torch, {sentence[0].lower()}{sentence[1:]}"
+        sentence = f"{sentence}; or take {way.words}" if best.place == 0 else f"Take {way.words}{with_torch}"
     short = f"; or {sentence[0].lower()}{sentence[1:]}" if _is_second_way(best, finding, ways) else ""
     others = _others(question, finding, best, ways) if OR_OTHERS in finding.fix else ""
     fix = finding.fix.replace(ADVISED, f"{sentence}.").replace(OR_ADVISED, short).replace(OR_OTHERS, others)
@@ -264,7 +265,8 @@ def _others(question: Question, finding: Finding, best: Candidate | None, ways: 
     able = [each for each in ways.candidates if each != best and puts_right(each, finding, common)]
     wanted = asked_series(question)
     brought = best is not None and best.version == wanted
-    install = not brought and any(each.place == 2 and each.version == wanted for each in able)
+    known = (each for each in able if not any(told.id == TOOLKIT_ID for told in each.findings))
+    install = not brought and any(each.place == 2 and each.version == wanted for each in known)
     here = [question.line("--cuda-toolkit", each.word) for each in able if each.place == 0]
     words = f" Or install CUDA {wanted} ({ARCHIVE}): --cuda-toolkit PATH." if install else ""
     return words + (f" Or take what is here: {', '.join(here)}." if here else "")
@@ -420,7 +422,7 @@ def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> O
 
     def suits(judged: tuple[Finding, ...]) -> bool:
         found = [each for each in judged if (each.id, each.text) not in apart]
-        return all(each.status != "error" and each.id not in _TOLD for each in found)
+        return all(each.status != "error" and each.id not in (*_TOLD, JETPACK_ID) for each in found)
 
     known = _compiler_errors(question)
     series = [each for each in _nearest_series(question) if _compiler_errors(each) <= known]

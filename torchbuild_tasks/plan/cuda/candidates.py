@@ -31,7 +31,7 @@ from torchbuild_tasks.plan.cuda.toolkit import (
     why_unusable,
 )
 from torchbuild_tasks.plan.cuda.values import Device
-from torchbuild_tasks.plan.jetson import COMPAT, board, check_jetson
+from torchbuild_tasks.plan.jetson import COMPAT, JETPACK_ID, board, check_jetson
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import split_assignment
 from torchbuild_tasks.plan.toolset import check_toolset, choose_toolset
@@ -43,7 +43,7 @@ WEIGHTS: Final = {
     "driver": 8,
     "gpu-code": 5,
     "cuda-toolkit": 3,
-    "jetpack-cuda": 8,
+    JETPACK_ID: 8,
     "jetson-wheels": 8,
     "cudnn": 0,
     SEARCH_ID: 0,
@@ -131,7 +131,10 @@ def in_archive(question: Question, version: str, gpus: tuple[Device, ...]) -> Ca
     """Return a release as if it were installed, by its row."""
     path = question.separator.join(("", "cuda", version))
     nvcc = question.separator.join((path, "bin", "nvcc"))
-    toolkit = Toolkit(path=path, found_via="archive", version=version, nvcc=nvcc, headers=True)
+    libraries = question.separator.join((path, "lib64"))
+    toolkit = Toolkit(
+        path=path, found_via="archive", version=version, nvcc=nvcc, headers=True, libraries=libraries
+    )
     cuda = replace(question.cuda, toolkits=(*question.cuda.toolkits, toolkit))
     as_if = replace(question, facts=replace(question.facts, cuda=cuda))
     return Candidate(word="", version=Version(version), place=2, question=as_if, asked=path, gpus=gpus)
@@ -155,12 +158,13 @@ def _try(question: Question, word: str, gpus: tuple[Device, ...]) -> tuple[tuple
     limits = host_limits(asked, chosen)
     toolset = choose_toolset(asked, limits)
     compilers = choose_compilers(asked, toolset, limits)
+    archs = choose_archs(asked, chosen, gpus)
     found = (
         *check_toolkit(asked, chosen, gpus),
         *check_host(asked, compilers, limits),
         *check_toolset(asked, toolset, limits),
-        *check_driver(asked, chosen.version, gpus),
-        *check_archs(asked, chosen, choose_archs(asked, chosen, gpus), gpus),
+        *check_driver(asked, chosen.version, gpus, archs.archs),
+        *check_archs(asked, chosen, archs, gpus),
         *check_jetson(asked, chosen),
     )
     cxx = compilers.tool
@@ -178,7 +182,7 @@ def puts_right(candidate: Candidate, finding: Finding, common: set[tuple[str, st
     for each in candidate.findings:
         if each.status == "error" and (each.id, each.text) not in common:
             return False
-        if each.id == "jetpack-cuda" and COMPAT not in each.fix:  # the board's driver does not run it
+        if each.id == JETPACK_ID and COMPAT not in each.fix:  # the board's driver does not run it
             return False
     return True
 

@@ -31,6 +31,7 @@ from torchbuild_tasks.plan.cuda.archs import (
 from torchbuild_tasks.plan.cuda.cudnn import check_cudnn
 from torchbuild_tasks.plan.cuda.devices import visible_devices
 from torchbuild_tasks.plan.cuda.managed import managed_series
+from torchbuild_tasks.plan.cuda.parts import check_parts
 from torchbuild_tasks.plan.cuda.toolkit import (
     FOLDER,
     MANAGED,
@@ -294,6 +295,7 @@ def check_toolkit(
     return (
         *findings,
         *_check_libc(question, chosen),
+        *check_parts(question, chosen),
         *check_cudnn(question, chosen, gpus),
         *check_named_libraries(question),
     )

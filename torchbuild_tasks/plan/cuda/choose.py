@@ -46,7 +46,7 @@ def check_cuda(question: Question, cuda: ChosenCuda, compilers: Compilers) -> tu
         *check_toolkit(question, cuda.toolkit, cuda.gpus),
         *check_host(question, compilers, cuda.limits),
         *check_devices(question, cuda.gpus, named=are_named(question)),
-        *check_driver(question, cuda.toolkit.version, cuda.gpus),
+        *check_driver(question, cuda.toolkit.version, cuda.gpus, cuda.archs.archs),
         *check_archs(question, cuda.toolkit, cuda.archs, cuda.gpus),
         *check_jetson(question, cuda.toolkit),
         *check_magma(question, cuda.toolkit, cuda.archs),

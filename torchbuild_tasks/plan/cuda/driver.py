@@ -15,7 +15,13 @@ from packaging.version import Version
 from torchbuild_tasks.catalog.cuda import CudaRow
 from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.model import Driver, Finding
-from torchbuild_tasks.plan.cuda.archs import are_named, capability, wanted_devices
+from torchbuild_tasks.plan.cuda.archs import (
+    arch_list,
+    are_named,
+    capability,
+    missing_devices,
+    wanted_devices,
+)
 from torchbuild_tasks.plan.cuda.devices import (
     branch_of,
     driver_version,
@@ -23,7 +29,7 @@ from torchbuild_tasks.plan.cuda.devices import (
     visible_devices,
 )
 from torchbuild_tasks.plan.cuda.toolkit import cuda_row
-from torchbuild_tasks.plan.cuda.values import ADVISED, OR_ADVISED, Device
+from torchbuild_tasks.plan.cuda.values import ADVISED, OR_ADVISED, Arch, Device
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.values import replace
 
@@ -45,8 +51,10 @@ _WAYS = {
 }
 
 
-def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
-    """Check the driver for programs of `cuda` (major and minor; None where not known)."""
+def check_driver(
+    question: Question, cuda: Version | None, gpus: tuple[Device, ...], archs: tuple[Arch, ...] = ()
+) -> tuple[Finding, ...]:
+    """Check the driver for programs of `cuda` (major and minor; None where not known) for these `archs`."""
     facts, gpus = question.cuda, wanted_devices(question, cuda, gpus)
     driver = facts.driver or Driver()
     if facts.driver is None and facts.tegra is None:
@@ -60,7 +68,7 @@ def check_driver(question: Question, cuda: Version | None, gpus: tuple[Device, .
     if version is None:
         return reported or (_no_driver(question, cuda, gpus),)
     unknown = (*_check_unknown(question, gpus, version, cuda),)
-    compared = _compare(question, gpus, driver, version, cuda)
+    compared = _compare(question, gpus, driver, version, cuda, archs)
     return (
         *reported,
         *_compat_library(question, gpus, driver),
@@ -205,7 +213,12 @@ def _not_for_datacenter(question: Question, gpus: tuple[Device, ...]) -> list[De
 
 
 def _compare(
-    question: Question, gpus: tuple[Device, ...], driver: Driver, version: str, cuda: Version | None
+    question: Question,
+    gpus: tuple[Device, ...],
+    driver: Driver,
+    version: str,
+    cuda: Version | None,
+    archs: tuple[Arch, ...],
 ) -> Finding:
     own = _own(question, cuda)
     oldest = _oldest(question, cuda)
@@ -215,7 +228,7 @@ def _compare(
     if _is_from(version, own) or _runs(driver, cuda):
         return Finding.ok(ID, f"driver {version} runs all of CUDA {cuda}")
     if _is_from(version, oldest or own):
-        return _without_ptx(question, gpus, version, own, cuda)
+        return _without_ptx(question, gpus, version, own, cuda, archs)
     return _too_old(question, gpus, version, cuda)
 
 
@@ -227,7 +240,12 @@ def _is_from(version: str, limit: str) -> bool:
 
 
 def _without_ptx(
-    question: Question, gpus: tuple[Device, ...], version: str, own: str, cuda: Version
+    question: Question,
+    gpus: tuple[Device, ...],
+    version: str,
+    own: str,
+    cuda: Version,
+    archs: tuple[Arch, ...],
 ) -> Finding:
     since = f"came with {own}" if own else "is of a later release"
     text = (
@@ -241,7 +259,21 @@ def _without_ptx(
         )
         fix = f"{_update(question, own)}{OR_ADVISED}."
         return Finding.warn(ID, text, fix)
+    if bare := _without_cubin(question, gpus, cuda, archs):
+        text += (
+            f". {bare.name} ({bare.capability}) has no code of its own in {arch_list(archs)} and could only "
+        )
+        text += 'run PTX: "the provided PTX was compiled with an unsupported toolchain"'
+        return Finding.warn(ID, text, f"{_update(question, own)}, or compile for it: --arch auto.")
     return Finding.ok(ID, f"{text}; the GPUs here have code of their own")
+
+
+def _without_cubin(
+    question: Question, gpus: tuple[Device, ...], cuda: Version, archs: tuple[Arch, ...]
+) -> Device | None:
+    """Return the first GPU for which the list has PTX alone."""
+    cubins = tuple(Arch(capability=arch.capability) for arch in archs)
+    return next(missing_devices(question, cubins, cuda, gpus), None) if cubins else None
 
 
 def _needs_ptx(gpus: tuple[Device, ...], row: CudaRow | None) -> Device | None:

@@ -84,6 +84,8 @@ def why_unusable(toolkit: Toolkit) -> str:
         return toolkit.problem
     if toolkit.nvcc is None:
         return "there is no nvcc in it"
+    if toolkit.headers and not (toolkit.libraries or toolkit.managed):
+        return "its runtime to link with (libcudart.so, cudart.lib) is missing"
     return "" if toolkit.headers else "its headers (cuda_runtime.h) are missing"
 
 
@@ -214,6 +216,8 @@ def distance(question: Question, version: Version | None) -> int:
 def why_unfit(question: Question, toolkit: Toolkit) -> str:
     """Say why another toolkit would be better for this torch; empty where no row says so."""
     version = series_of(toolkit.version)
+    if toolkit.lacks and not question.facts.tree.sample:
+        return f"it lacks what torch links with: {', '.join(toolkit.lacks)}"
     for row in torch_rows(question):
         if version is not None and not admits(row.cuda, version):
             return f"torch {question.row.version} is known to build with CUDA {row.cuda}"

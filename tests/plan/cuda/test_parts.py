@@ -1,0 +1,81 @@
+"""A toolkit that compiles a kernel, and lacks what torch links with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.cuda import cuda_facts, toolkit
+from tests.support.machines import found, plan_of, statuses, tree
+from torchbuild_tasks.model import Facts, Switch, TreeReads
+from torchbuild_tasks.values import replace
+
+LACKS = ("cublas", "cufft")
+KINETO = Switch(name="USE_KINETO", default="ON", needs="", place="CMakeLists.txt")
+FULL = {"nvtx3": "/x/nvToolsExt.h"}
+
+
+def of(distribution: str = "Ubuntu 24.04", **changes: object) -> Facts:
+    facts = cuda_facts(toolkit("12.4", **changes))
+    own = tree(version="2.6.0", reads=TreeReads(names=("USE_KINETO",), switches=(KINETO,)))
+    return replace(facts, host=replace(facts.host, distribution=distribution), tree=own)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "line"),
+    [
+        ("Ubuntu 24.04", "sudo apt install cuda-libraries-dev-12-4"),
+        ("Rocky Linux 9.4", "sudo dnf install cuda-libraries-devel-12-4"),
+        ("Gentoo Linux", "Or install the rest of cuda-12.4."),
+    ],
+)
+def test_what_torch_links_with_is_missing(distribution: str, line: str) -> None:
+    finding = found(plan_of(of(distribution, lacks=LACKS), cuda=True).findings, "cuda-parts")
+    assert (finding.status, "cublas, cufft" in finding.text) == ("error", True)
+    assert line in finding.fix
+    assert "--cuda-toolkit pypi:12" in finding.fix
+
+
+def test_it_may_be_in_a_folder_that_was_not_looked_into() -> None:
+    plan = plan_of(of(lacks=LACKS), cuda=True, set=("CMAKE_PREFIX_PATH=/opt/math",))
+    assert found(plan.findings, "cuda-parts").status == "warn"
+
+
+def test_a_toolkit_that_lacks_it_is_passed_over() -> None:
+    facts = of(lacks=LACKS)
+    assert facts.cuda is not None
+    other = toolkit("12.6", found_via="PATH", lacks=())
+    facts = replace(facts, cuda=replace(facts.cuda, toolkits=(*facts.cuda.toolkits, other)))
+    plan = plan_of(facts, cuda=True)
+    assert not statuses(plan.findings, "cuda-parts")
+    assert plan.inputs["cuda toolkit"].startswith(other.path)
+
+
+@pytest.mark.parametrize("sample", [True, False])
+def test_the_sample_links_with_none_and_where_nobody_looked_nothing_is_said(sample: bool) -> None:
+    facts = of(lacks=LACKS if sample else None)
+    facts = replace(facts, tree=replace(facts.tree, sample=sample))
+    assert not statuses(plan_of(facts, cuda=True).findings, "cuda-parts")
+
+
+@pytest.mark.parametrize(
+    ("flags", "parts", "expected"),
+    [
+        ({"preset": "full"}, FULL, ["warn"]),
+        ({"preset": "full"}, {**FULL, "cupti": "/x"}, []),
+        ({"preset": "full"}, {}, []),  # nobody looked
+        ({"preset": "dev"}, FULL, []),
+        ({"preset": "full", "set": ("LIBKINETO_NOCUPTI=1",)}, FULL, []),
+        ({"set": ("USE_KINETO=1",)}, FULL, ["warn"]),
+    ],
+)
+def test_kineto_without_cupti(flags: dict[str, Any], parts: dict[str, str], expected: list[str]) -> None:
+    plan = plan_of(of(parts=parts), cuda=True, **flags)
+    assert statuses(plan.findings, "cuda-parts") == expected
+
+
+def test_a_runtime_that_cannot_be_linked_stops_every_build() -> None:
+    plan = plan_of(of(libraries=None), cuda=True)
+    assert "libcudart.so" in found(plan.findings, "cuda-toolkit").text
+    assert plan.verdict == "refuse"

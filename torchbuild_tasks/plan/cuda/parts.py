@@ -1,0 +1,67 @@
+"""Check that the toolkit has the libraries that torch is built with, not only what compiles a kernel.
+
+What a package of nvcc alone brings (cuda-nvcc of NVIDIA's repositories or conda's) compiles a first program,
+and CMake stops at what is not there, or switches it off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from torchbuild_tasks.model import Finding, Toolkit
+from torchbuild_tasks.plan.cuda.toolkit import series_of
+from torchbuild_tasks.plan.cuda.values import ADVISED, ChosenToolkit
+from torchbuild_tasks.plan.dependent import State, truth
+from torchbuild_tasks.plan.packages import installer, system_manager
+from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.variables import decide
+from torchbuild_tasks.text.paths import file_name, plain_path
+
+PARTS_ID: Final = "cuda-parts"
+_ELSEWHERE: Final = ("CMAKE_PREFIX_PATH", "CMAKE_LIBRARY_PATH", "CUDAToolkit_ROOT")
+# Of NVIDIA's repositories for apt, and for dnf and zypper (developer.download.nvidia.com/compute/cuda/repos).
+_PACKAGES: Final = {
+    "libraries": {"apt": "cuda-libraries-dev", "": "cuda-libraries-devel"},
+    "cupti": {"apt": "cuda-cupti-dev", "": "cuda-cupti"},
+}
+_OF_RPM: Final = ("dnf", "yum", "zypper")
+
+
+def check_parts(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
+    """Report what torch links with, and the profiler asks for, that the chosen toolkit does not hold."""
+    toolkit = chosen.toolkit
+    if toolkit is None or question.facts.tree.sample:
+        return
+    if toolkit.lacks:
+        text = f"{toolkit.path} lacks what torch links with (header or library): {', '.join(toolkit.lacks)}"
+        named = [name for name in _ELSEWHERE if (choice := decide(question, name)) and choice.value]
+        install = _install(question, toolkit, "libraries")
+        if named:
+            text += f"; they may be in the folders of {', '.join(named)}, which were not looked into"
+            yield Finding.warn(PARTS_ID, text, f"{ADVISED} Or {install}.")
+        else:
+            yield Finding.error(PARTS_ID, f"{text}; CMake stops there", f"{ADVISED} Or {install}.")
+    if toolkit.parts and "cupti" not in toolkit.parts and _profiles(question):
+        text = f'{toolkit.path} has no CUPTI: CMake builds Kineto for the CPU alone ("Could not find CUPTI '
+        text += 'library"), and torch.profiler shows nothing of the GPU'
+        fix = f"Do without it: --set USE_KINETO=0; or {_install(question, toolkit, 'cupti')}."
+        yield Finding.warn(PARTS_ID, text, fix)
+
+
+def _profiles(question: Question) -> bool:
+    """Say whether Kineto will be built, and with CUPTI."""
+    kineto, without = decide(question, "USE_KINETO"), decide(question, "LIBKINETO_NOCUPTI")
+    state = State(question, {"USE_KINETO": kineto.value} if kineto else {})
+    return bool(state.of("USE_KINETO")) and not (without and truth(without.value))
+
+
+def _install(question: Question, toolkit: Toolkit, part: str) -> str:
+    """Return how to install a part beside a toolkit that NVIDIA's packages have put in its folder."""
+    facts, series = question.facts, series_of(toolkit.version)
+    manager = system_manager(facts, question.catalog)
+    name = _PACKAGES[part].get("" if manager in _OF_RPM else manager)
+    if not (name and series and plain_path(toolkit.path) == f"/usr/local/cuda-{series}"):
+        return f"install the rest of {file_name(toolkit.path)}"
+    line = installer(facts, question.catalog).format(package=f"{name}-{series.major}-{series.minor}")
+    return f"install what is missing from NVIDIA's repository: {line}"
