@@ -20,6 +20,7 @@ from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
 from torchbuild_tasks.features.diagnosis.entitlement import entitle
 from torchbuild_tasks.features.diagnosis.kinds import Kind, is_message, kind_book, read_kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
+from torchbuild_tasks.features.diagnosis.prefix import common_prefix
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.features.diagnosis.signs import read_signs
 from torchbuild_tasks.features.diagnosis.wording import add_done, translate
@@ -68,12 +69,14 @@ def _read_others(
     told = {_cause_of(first)}
     also: list[OtherError] = []
     for other in scanner.others.found if first.status != "clean" else ():
-        if other.number <= first.line_number or len(also) == MOST:
+        if not any(other.lines) or other.number <= first.line_number or len(also) == MOST:
             continue
-        part = scanner.of_part(other.number)
-        part.feed_block(b"".join(line + b"\n" for line in other.lines))
+        text = b"".join(line + b"\n" for line in other.lines)
+        part = scanner.of_part(other.number, common_prefix(text))
+        part.feed_block(text)
         reading = _read_first(part, book, machine)
-        if reading.status != "clean" and _cause_of(reading) not in told:
+        repeats = reading.status == "clean" or (other.is_of_pip and reading.status == "unknown")
+        if not repeats and _cause_of(reading) not in told:
             told.add(_cause_of(reading))
             also.append(
                 OtherError(
