@@ -29,16 +29,32 @@ from tests.support.for_each import each_case
             "crates/a/Cargo.toml:3:1 is the place",
             "setuptools",
         ),
+        (
+            "error: failed to parse manifest at `/x/Cargo.toml`\n\nCaused by:\n  missing field `package`",
+            "/x/Cargo.toml is the place",
+            "setuptools",
+        ),
+        # Debian's venv, and a back end without the hook of editable installs
+        (
+            "Error: Command '['/w/bin/python3', '-m', 'ensurepip', '--upgrade']' returned non-zero exit status 1.",
+            "python3-venv",
+            "stands above",
+        ),
+        (
+            "  - Installing foo (0.1 /x): Failed\n\n  HookMissing\n\n  build_editable\n\n  at ~/lib/pyproject_hooks/_impl.py:345 in build_editable\n",
+            "without -e",
+            "No row",
+        ),
         # what a generator includes
-        ("/p/f.i:2: Error: Unable to find 'base.i'", "find . -name base.i", "brings it back"),
+        ("/p/f.i:2: Error: Unable to find 'base.i'", "find . -path '*base.i'", "brings it back"),
         (
             "error: a.fbs:1: 0: error: unable to locate include file: base.fbs",
-            "find . -name base.fbs",
+            "find . -path '*base.fbs'",
             "git diff",
         ),
         (
             "error: Could not find include file 'mlir/IR/OpBase.td'",
-            "find . -name mlir/IR/OpBase.td",
+            "find . -path '*mlir/IR/OpBase.td'",
             "git diff",
         ),
         # a compiler that is nowhere has no whole path

@@ -17,13 +17,12 @@ from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.answer import explain_kind, list_names
 from torchbuild_tasks.features.diagnosis.audience import read_audience
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
-from torchbuild_tasks.features.diagnosis.entitlement import entitle
 from torchbuild_tasks.features.diagnosis.kinds import Kind, is_message, kind_book, read_kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.prefix import common_prefix
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.features.diagnosis.signs import read_signs
-from torchbuild_tasks.features.diagnosis.wording import add_done, translate
+from torchbuild_tasks.features.diagnosis.wording import add_done, entitle, translate
 from torchbuild_tasks.model import Diagnosis, OtherError, Reading
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/failures.md"
@@ -41,7 +40,7 @@ _LINKS: Final = re.compile(
 _TRIED: Final = "is not able to compile a simple test"
 _UNNAMED: Final = "compiler identification is unknown"
 # An exception and its place, as Poetry prints them.
-_ALONE: Final = re.compile(r"\s*[A-Z]\w{1,60}(?:Error|Exception|Timeout|NotFound)\s*")
+_ALONE: Final = re.compile(r"\s*[A-Z]\w{1,60}(?:Error|Exception|Timeout|NotFound|Missing)\s*")
 _PLACE: Final = re.compile(r"\s*at \S{1,400}:\d{1,6} in \w")
 _SENTENCE: Final = re.compile(r"(?<=[.:]) (?=[A-Z])")
 _LONG: Final = 40  # characters of a sentence that says something by itself
