@@ -146,3 +146,32 @@ def test_our_flags_are_not_for_a_build_that_is_not_here(log: str) -> None:
     assert "--set" not in told.fix
     assert "--jobs" not in told.fix
     assert not told.command
+
+
+@each_case(
+    "said, line",
+    [
+        ("    nvcc fatal   : Unsupported gpu architecture 'compute_50'", 9),
+        ("    /usr/bin/ld: cannot find -lmkl_rt: No such file or directory", 9),
+        ("    ninja: build stopped: subcommand failed.", 1),
+    ],
+)
+def test_what_a_compiler_said_in_a_trial_is_the_error(said: str, line: int) -> None:
+    log = f"""\
+CMake Error at /usr/share/cmake-3.25/Modules/CMakeTestCUDACompiler.cmake:103 (message):
+  The CUDA compiler
+
+    "/usr/local/cuda/bin/nvcc"
+
+  is not able to compile a simple test program.
+
+  It fails with the following output:
+{said}
+
+Call Stack (most recent call first):
+  CMakeLists.txt:2 (project)
+
+
+-- Configuring incomplete, errors occurred!
+"""
+    assert read(log).line_number == line

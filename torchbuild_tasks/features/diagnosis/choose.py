@@ -38,6 +38,9 @@ _LINKS: Final = re.compile(
 )
 # What CMake says of a compiler that it has tried, and of one that did not tell its name.
 _TRIED: Final = "is not able to compile a simple test"
+_OF_TRIAL: Final = re.compile(
+    r"CMake(?:Test\w{1,10}Compiler|Determine(?:\w{1,10}Compiler|CompilerId))\.cmake"
+)
 _UNNAMED: Final = "compiler identification is unknown"
 # An exception and its place, as Poetry prints them.
 _ALONE: Final = re.compile(r"\s*[A-Z]\w{1,60}(?:Error|Exception|Timeout|NotFound|Missing)\s*")
@@ -173,6 +176,8 @@ def _kind_fix(by_kind: Diagnosis | None) -> str:
 
 def _first_error(block: ErrorBlock, met: list[_RowMatch], kind: Kind | None, own: Kind | None) -> Line:
     """Return the line of the error: the line with the cause where the block's own is a consequence."""
+    if tried := _said_in_trial(block, met, kind):
+        return tried
     follows = block.weak or (own is not None and own.row.level == "consequence")
     if follows and met and (block.weak or met[0].hit.row.rank != "consequence"):
         return met[0].line
@@ -182,6 +187,16 @@ def _first_error(block: ErrorBlock, met: list[_RowMatch], kind: Kind | None, own
         return first if follows and block.kind == "linker" else block.error
     vague = own is not None and own.row.id == "stopped" and kind.line.number < block.error.number
     return kind.line if follows or vague else block.error
+
+
+def _said_in_trial(block: ErrorBlock, met: list[_RowMatch], kind: Kind | None) -> Line | None:
+    """Return what the compiler said that CMake has tried: CMake's own line tells only that it failed."""
+    if block.kind != "cmake" or _OF_TRIAL.search(block.error.text) is None:
+        return None
+    known = (each.line for each in met if not each.paragraph)
+    lines = (*known, kind.line) if kind and kind.row.level == "cause" else known
+    told = (line for line in lines if line.number > block.error.number and _TRIED not in line.text)
+    return next((line for line in told if not patterns.is_marker(line.text.strip())), None)
 
 
 def _is_covered(met: list[_RowMatch], kind: Kind, block: ErrorBlock, own: Kind | None) -> bool:
