@@ -6,8 +6,7 @@ from tests.features.diagnosis.test_premises import read, reader
 from tests.support.for_each import each_case
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.diagnosis.audience import Audience
-from torchbuild_tasks.features.diagnosis.entitlement import entitle
-from torchbuild_tasks.features.diagnosis.wording import list_done
+from torchbuild_tasks.features.diagnosis.wording import entitle, list_done
 
 _GIT = "The file is gone. git status tells whether it was removed: bring it back. Or take another release."
 _ROOT = "Run: sudo apt install g++-12. Then configure anew."

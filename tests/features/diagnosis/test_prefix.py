@@ -76,3 +76,11 @@ def test_a_structured_log_is_read(tmp_path: Path) -> None:
 )
 def test_what_speaks_is_no_prefix(text: str) -> None:
     assert common_prefix(text.encode()) is None
+
+
+def test_the_last_line_may_be_of_the_launcher_that_labelled_the_others() -> None:
+    labelled = b"".join(b"%d: some line of %d\n" % (0, number) for number in range(8))
+    prefix = common_prefix(labelled + b"srun: error: node017: task 0: Exited with exit code 1\n")
+    assert prefix is not None
+    assert prefix.sub("", "0: meson.build:1:8: ERROR: x", count=1) == "meson.build:1:8: ERROR: x"
+    assert common_prefix(b"srun: error: x\n" + labelled) is None

@@ -43,7 +43,7 @@ NVCC = """CMake Error at CMakeLists.txt:16 (project):
         ("AttributeError: _ARRAY_API not found", "numpy2", "'numpy<2'", "is named in"),
         # What torch is built of, and what is built against a torch.
         ("/w/a.cpp:1:10: fatal error: torch/torch.h: No such file or directory\n 1 | #include <torch/torch.h>", "missing-header", "include_paths()", "build folder deleted"),
-        ("FAILED: caffe2/CMakeFiles/torch_cpu.dir/a.cpp.o\n/pt/a.cpp:1:10: fatal error: torch/zork.h: No such file or directory", "missing-header", "--clean", "include_paths()"),
+        ("FAILED: caffe2/CMakeFiles/torch_cpu.dir/a.cpp.o\n/pt/a.cpp:1:10: fatal error: torch/zork.h: No such file or directory", "missing-header", "its build folder deleted", "include_paths()"),
         # Whose library it is.
         ("ImportError: dlopen(/v/torch/_C.so, 0x0002): Library not loaded: @rpath/libomp.dylib\n  Reason: tried: '/opt/homebrew/opt/libomp/lib/libomp.dylib' (no such file)", "library-missing", "brew install libomp", "otool"),
         ("ImportError: dlopen(/v/torch/_C.so, 0x0002): Library not loaded: @rpath/libzork.dylib", "library-missing", "otool -L", "brew install"),

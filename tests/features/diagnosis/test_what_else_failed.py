@@ -61,3 +61,39 @@ def test_a_target_is_read_over_the_end_of_a_block() -> None:
     for number, line in enumerate(f"{_HEADER}{_SLIP}{_STOPPED}".splitlines(keepends=True), 1):
         others.feed_block(line.encode(), number)
     assert [(each.number, len(each.lines)) for each in others.found] == [(2, 4), (6, 4)]
+
+
+def test_what_stands_above_a_target_of_make_is_of_it() -> None:
+    log = (
+        "nvcc -c tex.cu -o tex.o\n"
+        "tex.cu:1:10: fatal error: helper.h: No such file or directory\n"
+        "make: *** [Makefile:3: tex.o] Error 1\n"
+        "ptxas error   : Entry function '_Z1kPf' uses too much shared data (0x13880 bytes, 0xc000 max)\n"
+        "make: *** [Makefile:3: soft.o] Error 255\n"
+        "make: Target 'all' not remade because of errors.\n"
+    )
+    assert [(each.line_number, each.target) for each in read(log).also] == [(4, "soft.o")]
+
+
+def test_what_make_says_of_itself_is_no_other_error() -> None:
+    log = (
+        "a.cpp:7:72: error: expected ';' before '}' token\n"
+        "make[2]: *** [x.make:9: a.cpp.o] Error 1\n"
+        "make[2]: *** Waiting for unfinished jobs....\n"
+        "make[1]: *** [Makefile2:87: x.dir/all] Error 2\n"
+        "make: *** [Makefile:91: all] Error 2\n"
+    )
+    assert not read(log).also
+
+
+def test_two_steps_of_pip_fail_each_for_its_own_cause() -> None:
+    step = (
+        "  error: subprocess-exited-with-error\n"
+        "  × Getting requirements to build wheel did not run successfully.\n"
+        "  ╰─> [1 lines of output]\n      {}\n      [end of output]\n"
+        "ERROR: Failed to build 'file:///p'\n"
+    )
+    first = step.format("ModuleNotFoundError: No module named 'torch'")
+    second = step.format("error in p setup command: use_2to3 is invalid.")
+    assert [each.line_number for each in read(first + second).also] == [10]
+    assert not read(first + first).also

@@ -140,10 +140,9 @@ class Block:
     def result(self) -> ErrorBlock:
         """Return the error with the lines read so far."""
         complaint = self.complaint
-        error = (self.names_no_error and complaint) or self._error or self._first
-        above = complaint is not None and (
-            self.names_no_error or patterns.HEADING.match(complaint.text.strip())
-        )
+        silent = self.names_no_error or self.is_cut
+        error = (silent and complaint) or self._error or self._first
+        above = complaint is not None and (silent or patterns.HEADING.match(complaint.text.strip()))
         lines = (complaint, *self.lines) if complaint is not None and above else tuple(self.lines)
         return ErrorBlock(kind=self.kind, error=error, lines=(*self.reasons, *lines), weak=self.weak)
 

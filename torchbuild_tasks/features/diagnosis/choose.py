@@ -17,14 +17,14 @@ from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.audience import read_audience
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
 from torchbuild_tasks.features.diagnosis.bringing import our_command
-from torchbuild_tasks.features.diagnosis.entitlement import entitle
 from torchbuild_tasks.features.diagnosis.kinds import Kind, is_message, kind_book, read_kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.names import list_names
 from torchbuild_tasks.features.diagnosis.part import WIDTH, find_component
+from torchbuild_tasks.features.diagnosis.prefix import common_prefix
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.features.diagnosis.signs import read_signs
-from torchbuild_tasks.features.diagnosis.wording import add_done, translate
+from torchbuild_tasks.features.diagnosis.wording import add_done, entitle, translate
 from torchbuild_tasks.model import Diagnosis, OtherError, Reading
 
 PAGE: Final = "https://github.com/torchbuild/torchbuild-tasks/blob/main/docs/failures.md"
@@ -41,9 +41,12 @@ _LINKS: Final = re.compile(
 )
 # What CMake says of a compiler that it has tried, and of one that did not tell its name.
 _TRIED: Final = "is not able to compile a simple test"
+_OF_TRIAL: Final = re.compile(
+    r"CMake(?:Test\w{1,10}Compiler|Determine(?:\w{1,10}Compiler|CompilerId))\.cmake"
+)
 _UNNAMED: Final = "compiler identification is unknown"
 # An exception and its place, as Poetry prints them.
-_ALONE: Final = re.compile(r"\s*[A-Z]\w{1,60}(?:Error|Exception|Timeout|NotFound)\s*")
+_ALONE: Final = re.compile(r"\s*[A-Z]\w{1,60}(?:Error|Exception|Timeout|NotFound|Missing)\s*")
 _PLACE: Final = re.compile(r"\s*at \S{1,400}:\d{1,6} in \w")
 _SENTENCE: Final = re.compile(r"(?<=[.:]) (?=[A-Z])")
 _LONG: Final = 40  # characters of a sentence that says something by itself
@@ -71,12 +74,14 @@ def _read_others(
     told = {_cause_of(first)}
     also: list[OtherError] = []
     for other in scanner.others.found if first.status != "clean" else ():
-        if other.number <= first.line_number or len(also) == MOST:
+        if not any(other.lines) or other.number <= first.line_number or len(also) == MOST:
             continue
-        part = scanner.of_part(other.number)
-        part.feed_block(b"".join(line + b"\n" for line in other.lines))
+        text = b"".join(line + b"\n" for line in other.lines)
+        part = scanner.of_part(other.number, common_prefix(text))
+        part.feed_block(text)
         reading = _read_first(part, book, machine)
-        if reading.status != "clean" and _cause_of(reading) not in told:
+        repeats = reading.status == "clean" or (other.is_of_pip and reading.status == "unknown")
+        if not repeats and _cause_of(reading) not in told:
             told.add(_cause_of(reading))
             also.append(
                 OtherError(
@@ -174,6 +179,8 @@ def _kind_fix(by_kind: Diagnosis | None) -> str:
 
 def _first_error(block: ErrorBlock, met: list[_RowMatch], kind: Kind | None, own: Kind | None) -> Line:
     """Return the line of the error: the line with the cause where the block's own is a consequence."""
+    if tried := _said_in_trial(block, met, kind):
+        return tried
     follows = block.weak or (own is not None and own.row.level == "consequence")
     if follows and met and (block.weak or met[0].hit.row.rank != "consequence"):
         return met[0].line
@@ -183,6 +190,16 @@ def _first_error(block: ErrorBlock, met: list[_RowMatch], kind: Kind | None, own
         return first if follows and block.kind == "linker" else block.error
     vague = own is not None and own.row.id == "stopped" and kind.line.number < block.error.number
     return kind.line if follows or vague else block.error
+
+
+def _said_in_trial(block: ErrorBlock, met: list[_RowMatch], kind: Kind | None) -> Line | None:
+    """Return what the compiler said that CMake has tried: CMake's own line tells only that it failed."""
+    if block.kind != "cmake" or _OF_TRIAL.search(block.error.text) is None:
+        return None
+    known = (each.line for each in met if not each.paragraph)
+    lines = (*known, kind.line) if kind and kind.row.level == "cause" else known
+    told = (line for line in lines if line.number > block.error.number and _TRIED not in line.text)
+    return next((line for line in told if not patterns.is_marker(line.text.strip())), None)
 
 
 def _is_covered(met: list[_RowMatch], kind: Kind, block: ErrorBlock, own: Kind | None) -> bool:

@@ -30,7 +30,7 @@ _GROUP: Final = re.compile(r"\{(\d)\}")
 _NAME: Final = re.compile(r"\{((?:[^{}]|\{\d\})+)\}")
 _INSTALLED: Final = re.compile(r"(g\+\+|clang\+\+|toolset)(<=?)([\d.]+)")
 _NONE: Final[Mapping[str, str]] = {}
-# The build of an extension or a program has no flags of ours: what it reads instead.
+# A build that is not of this tool, or of an extension, has no flags of ours: what it reads instead.
 _READ_BY: Final = (
     (re.compile(r"--set (?=\w+=)"), ""),
     (re.compile(r"--cuda-toolkit(?! pypi)(?: PATH| VERSION)?(?: or VERSION)?"), "CUDA_HOME"),
@@ -43,6 +43,12 @@ _READ_BY: Final = (
     (re.compile(r"--jobs\b"), "MAX_JOBS"),
     (re.compile(r"with --clean\b"), "with its build folder deleted"),
     (re.compile(r"--build-type (?=\w)"), "CMAKE_BUILD_TYPE="),
+    (re.compile(r", or less of it \(--preset minimal\)"), ""),
+    (re.compile(r"; a mirror: \[mirrors\][^;)]*; without network: --offline after a fetch"), ""),
+    (
+        re.compile(r"--cache none builds without it"),
+        "a build without its launcher (CMAKE_CXX_COMPILER_LAUNCHER) does without it",
+    ),
     (re.compile(r" \(--python\)|: --python (?:PATH|[\w./\\:-]*\w)"), ""),
 )
 # The command that installs a package, and the one that searches for the package with a file.
@@ -179,7 +185,7 @@ class Machine:
         selected = self.audience.select(tuple(sentences))
         filled = (self._fill_names(each, groups, _as_it_is, known) for each in selected)
         text = next(filter(None, filled), "")
-        for flag, read in () if self.builds_torch else _READ_BY:
+        for flag, read in () if self.has_flags else _READ_BY:
             text = flag.sub(read, text)
         return _BY_PIP.sub("uv pip ", text) if self.audience.uv else text
 
@@ -216,13 +222,18 @@ class Machine:
         return self.audience.doing == "torch" or (self.has_tree and not self.audience.has_no_flags)
 
     @property
+    def has_flags(self) -> bool:
+        """Return whether our flags are typed where the log was written: on a checkout of torch here."""
+        return self.has_tree and not self.audience.has_no_flags
+
+    @property
     def has_tree(self) -> bool:
         """Return whether there is a checkout of torch here, on which our commands work."""
         return self._built or self._facts.tree.problem is None
 
     def helpful(self, commands: Sequence[str]) -> Sequence[str]:
         """Return those of these commands that help what failed, which may be another package than torch."""
-        if self.builds_torch and not self.audience.importer:
+        if self.has_flags and not self.audience.importer:
             return commands
         return [each for each in commands if not any(verb in each for verb in _OF_TORCH)]
 

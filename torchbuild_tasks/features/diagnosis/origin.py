@@ -111,6 +111,8 @@ _SAID: Final = (
             rb"(?P<inductor_decodes>(?:InductorError: |='inductor' raised:\s{1,4})UnicodeDecodeError)"
         ),
     ),
+    # The C++ ABI that a command compiles for.
+    (b"-D_GLIBCXX_USE_CXX11_ABI=", re.compile(rb"-D(?P<abi_flag>_GLIBCXX_USE_CXX11_ABI=[01])\b")),
     # Poetry, which builds in an environment of its own.
     (b"ChefBuildError", re.compile(rb"(?P<by_poetry>ChefBuildError)\b")),
     (b"problem with poetry", re.compile(rb"problem with (?P<by_poetry>poetry)\b")),

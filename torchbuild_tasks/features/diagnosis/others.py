@@ -1,7 +1,8 @@
 """Keep what else failed in a build of several jobs: the lines of each target that could not be made.
 
-Ninja writes all that a command said below its `FAILED:`. make mixes the words of several commands, and names
-the target later: an error is of the target that has the name of its file.
+Ninja writes all that a command said below its `FAILED:`, and pip below its own mark. make names the target
+later, and mixes the words of several commands: an error is of the target that has the name of its file, else
+of the one that make names next.
 """
 
 from __future__ import annotations
@@ -13,16 +14,22 @@ from typing import Final
 import msgspec
 
 _MOST: Final = 12  # targets; who builds on after so many errors reads the log
-_LINES: Final = 40  # of a target
+_LINES: Final = 60  # of a target
 _FOLLOW: Final = 5  # lines below a compiler's error
-_NINJA: Final = b"FAILED: "
-_FAILED: Final = re.compile(rb"\bFAILED: (?:\[code=\d+\] )?(\S{1,400})")
-_ENDS: Final = re.compile(rb"^[^\n]{0,80}?(?:\[\d+/\d+\] |\bFAILED: |ninja: )")
-_ERRORS: Final = re.compile(rb"error(?:: | C\d)")
-_SOURCE: Final = re.compile(
-    rb"([\w.+-]{1,100})\.(?:c|cc|cpp|cxx|c\+\+|cu|hip|mm?|f|f90|F90)(?::\d+|\(\d+[,)])"
+_FAILED: Final = re.compile(
+    rb"\bFAILED: (?:\[code=\d+\] )?(\S{1,400})|\berror: (subprocess-exited-with-error)"
 )
-_MAKE: Final = re.compile(rb"\*\*\* \[(?:[^\]\n]{1,300}:\d+: )?([^\]\n]{1,400}\.o(?:bj)?)\] ")
+_SIGNS: Final = (b"FAILED: ", b"subprocess-exited-with-error")
+_ENDS: Final = re.compile(rb"^[^\n]{0,80}?(?:\[\d+/\d+\] |\bFAILED: |ninja: |\[end of output\])")
+_OUTPUT_ENDS: Final = b"[end of output]"
+_ERRORS: Final = re.compile(rb"error(?:: | C\d)")
+_SOURCES: Final = rb"\.(?:c|cc|cpp|cxx|c\+\+|cu|hip|mm?|f|f90|F90)"
+_SOURCE: Final = re.compile(rb"([\w.+-]{1,100})" + _SOURCES + rb"(?::\d+|\(\d+[,)])")
+_MAKE: Final = re.compile(rb"\*\*\* \[(?:[^\]\n]{1,300}:\d+: )?([^\]\n]{1,400})\] ")
+_COLOURS: Final = re.compile(rb"\x1b\[[\d;]{0,20}[A-Za-z]")
+# What make says of itself, which follows from an error.
+_OF_MAKE: Final = re.compile(rb"\bg?make(?:\.exe)?(?:\[\d+\])?: |recipe for target .{1,400} failed")
+_PIP: Final = "pip"
 
 
 class Other(msgspec.Struct, frozen=True):
@@ -32,55 +39,65 @@ class Other(msgspec.Struct, frozen=True):
     number: int
     lines: tuple[bytes, ...]
 
+    @property
+    def is_of_pip(self) -> bool:
+        """Return whether it is a step of pip, whose lines may only repeat that something failed."""
+        return self.target == _PIP
+
 
 class Others:
     """The targets that failed, of a log that is fed in blocks of whole lines."""
 
     def __init__(self) -> None:
-        self._ninja: dict[bytes, tuple[int, list[bytes]]] = {}
-        self._errors: dict[bytes, tuple[int, list[bytes]]] = {}
-        self._made: dict[bytes, bytes] = {}  # by the name of the file, the target of make's that failed
+        self._below: list[tuple[bytes, int, list[bytes]]] = []  # of Ninja and pip
+        self._errors: dict[bytes, tuple[int, list[bytes]]] = {}  # of compilers, by the name of the file
+        self._made: dict[bytes, tuple[int, list[bytes]]] = {}  # of make, what stands above each target
         self._open: list[bytes] | None = None
 
     @property
     def found(self) -> Sequence[Other]:
         """Return what failed, in the order of the log; nothing where it was one target alone."""
-        made = {self._made[name]: error for name, error in self._errors.items() if name in self._made}
+        made = ((target, *self._errors.get(_name(target), above)) for target, above in self._made.items())
         failed = [
             Other(target.decode("utf-8", "replace"), number, tuple(lines))
-            for target, (number, lines) in {**self._ninja, **made}.items()
+            for target, number, lines in (*self._below, *made)
         ]
         return sorted(failed, key=lambda each: each.number) if len(failed) > 1 else ()
 
     def feed_block(self, block: bytes, number: int) -> None:
         """Look at many lines, of which the first has this number."""
+        if b"\x1b" in block:
+            block = _COLOURS.sub(b"", block)
         if self._open is not None:
             self._open = self._take(self._open, block, 0)
-        if _NINJA in block and len(self._ninja) < _MOST:
-            self._feed_ninja(block, number)
+        if any(sign in block for sign in _SIGNS):
+            self._feed_failed(block, number)
         if len(self._errors) < _MOST:
             self._feed_errors(block, number)
         if b"*** [" in block:
-            for found in _MAKE.finditer(block):
-                self._made.setdefault(_name(found[1]), found[1])
+            self._feed_made(block, number)
 
-    def _feed_ninja(self, block: bytes, number: int) -> None:
+    def _feed_failed(self, block: bytes, number: int) -> None:
         for found in _FAILED.finditer(block):
-            if len(self._ninja) == _MOST:
-                return
+            target = found[1] or _PIP.encode()
+            if len(self._below) == _MOST or any(target == each for each, *_ in self._below if found[1]):
+                continue
             begins = block.rfind(b"\n", 0, found.start()) + 1
             ends = block.index(b"\n", begins)
             lines = [block[begins:ends]]
-            self._ninja.setdefault(found[1], (number + block.count(b"\n", 0, begins), lines))
+            self._below.append((target, number + block.count(b"\n", 0, begins), lines))
             self._open = self._take(lines, block, ends + 1)
 
     def _take(self, lines: list[bytes], block: bytes, at: int) -> list[bytes] | None:
         """Add the lines of a target from a place on; return None at its end, else what goes on."""
         while at < len(block):
             ends = block.index(b"\n", at)
-            if _ENDS.match(block[at:ends]) or len(lines) == _LINES:
+            line = block[at:ends]
+            if line.endswith(_OUTPUT_ENDS):
+                lines.append(line)
+            if _ENDS.match(line) or len(lines) >= _LINES:
                 return None
-            lines.append(block[at:ends])
+            lines.append(line)
             at = ends + 1
         return lines
 
@@ -92,8 +109,18 @@ class Others:
                 below = block[begins:].split(b"\n", _FOLLOW + 1)[: _FOLLOW + 1]
                 self._errors[source[1]] = (number + block.count(b"\n", 0, begins), below)
 
+    def _feed_made(self, block: bytes, number: int) -> None:
+        after = 0
+        for found in _MAKE.finditer(block):
+            begins = block.rfind(b"\n", 0, found.start()) + 1
+            if found[1] not in self._made and len(self._made) < _MOST:
+                above = block[after:begins].split(b"\n")[:-1][-_LINES:]
+                first = number + block.count(b"\n", 0, begins) - len(above)
+                self._made[found[1]] = (first, [b"" if _OF_MAKE.search(each) else each for each in above])
+            after = block.index(b"\n", begins) + 1
+
 
 def _name(target: bytes) -> bytes:
     """Return the name of a target's file without its endings: h5 of h.dir/h5.cpp.o."""
     name = target.replace(b"\\", b"/").rpartition(b"/")[2]
-    return re.sub(rb"(?:\.(?:c|cc|cpp|cxx|c\+\+|cu|hip|mm?|f|f90|F90))?\.o(?:bj)?$", b"", name)
+    return re.sub(rb"(?:" + _SOURCES + rb")?\.o(?:bj)?$", b"", name)

@@ -18,6 +18,7 @@ _SAMPLE: Final = 64 * 1024  # bytes of a log's start
 _LINES: Final = 200
 _LEAST: Final = 3  # lines: two may be alike by chance
 _SHARE: Final = 0.95
+_FEW: Final = 8  # lines, of which the last may be the launcher's own, which had labelled the others
 _LONGEST: Final = 160
 _LEVEL: Final = (
     r"(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL"
@@ -52,9 +53,14 @@ def common_prefix(start: bytes) -> re.Pattern[str] | None:
     lines = [without_colours(line) for line in text[:_LINES] if line.strip() and not _FENCE.match(line)]
     if len(lines) < _LEAST:
         return None
-    shapes = Counter(shape for line in lines for shape in _shapes(line))
-    common = [shape for shape, times in shapes.items() if times >= _SHARE * len(lines)]
+    common = _common(lines) or (_common(lines[:-1]) if _FEW <= len(lines) < _LINES else [])
     return re.compile(max(common, key=len)) if common else None
+
+
+def _common(lines: Sequence[str]) -> Sequence[str]:
+    """Return the patterns that nearly all lines begin with."""
+    shapes = Counter(shape for line in lines for shape in _shapes(line))
+    return [shape for shape, times in shapes.items() if times >= _SHARE * len(lines)]
 
 
 def _shapes(line: str) -> Sequence[str]:

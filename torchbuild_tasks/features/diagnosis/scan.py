@@ -240,9 +240,9 @@ class LogScanner:
         """Return the last lines, for a log in which nothing was found."""
         return tuple(self._line(*recent).text for recent in self._recent)
 
-    def of_part(self, number: int) -> LogScanner:
+    def of_part(self, number: int, before: re.Pattern[str] | None) -> LogScanner:
         """Return a search in a part of this log, whose first line has this number."""
-        part = LogScanner(self._book, self._before)
+        part = LogScanner(self._book, before or self._before)
         part.origin, part._number = self.origin, number - 1
         return part
 
@@ -460,7 +460,8 @@ class LogScanner:
         lines = [self._line(*recent) for recent in self._recent if recent[1].strip()]
         if self._proof is None and self._weak is None and lines:
             self._weak = Block("words", lines, "words", weak=True)
-            if patterns.complaint((loudest := self._loudest(lines) or lines[-1]).text.strip()) > 1:
+            said = [line for line in lines if not patterns.PIP_BEGINS.match(line.text.strip())]
+            if patterns.complaint((loudest := self._loudest(said) or lines[-1]).text.strip()) > 1:
                 self._weak.name_error(loudest)
 
     def _go_on(self, line: Line, text: str) -> None:

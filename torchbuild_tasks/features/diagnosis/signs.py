@@ -40,6 +40,11 @@ _AT_LEAST: Final = re.compile(
 # uv: the platform of this system, and those of the wheels that there are.
 _HERE: Final = re.compile(r"You're on \w{1,20} \(['`]?manylinux_2_(\d{1,2})_(\w{1,20})['`]?\)")
 _WHEELS: Final = re.compile(r"only has wheels for the following platforms?: ([\w`', .]{3,400})")
+# A name that is not defined, and the strings of the C++ ABI before GCC 5 in a mangled one.
+_UNDEFINED: Final = re.compile(
+    r"(?i:undefined (?:symbol|reference to)|unresolved external symbol):? [`'‘\"]?([^\s'’\"][^'’\"\n]{1,600})"
+)
+_OLD_STRINGS: Final = re.compile(r"_Z\w*?(?:RK?|PK?|[a-zE_\d])Ss(?![a-z])|\bstd::string\b")
 # The part of -march that has an instruction of AArch64. Source: gas's manual, AArch64 extensions.
 _ARM: Final = {
     "dotprod": "sdot udot",
@@ -84,6 +89,7 @@ def read_signs(machine: Machine, line: str, kind: Kind | None = None) -> Mapping
         "fitting gcc": machine.value(f"package:g++-{newest}") if newest else "",
         "offered gcc": machine.value(f"offered:g++-{newest}") if newest else "",
         "arm feature": _arm_feature(subject),
+        "abi of log": _abi_flag(machine.value("abi flag"), text),
         **_glibc(text),
     }
 
@@ -163,6 +169,13 @@ def _glibc(text: str) -> Mapping[str, str]:
     if not (here and wanted) or min(wanted) <= int(here[1]):
         return {"old glibc": "", "wheel glibc": ""}
     return {"old glibc": f"2.{here[1]}", "wheel glibc": f"2.{min(wanted)}"}
+
+
+def _abi_flag(flag: str, text: str) -> str:
+    """Return the flag of a command in the log, where the missing name is of the ABI that it asks for."""
+    names = " ".join(_UNDEFINED.findall(text))
+    asked = "__cxx11" in names if flag.endswith("=1") else _OLD_STRINGS.search(names) is not None
+    return flag if flag and names and asked else ""
 
 
 def _arm_feature(subject: str) -> str:

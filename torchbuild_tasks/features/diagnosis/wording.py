@@ -1,4 +1,4 @@
-"""Word a fix for who reads it: in the words of the log's system, and behind what of it was done already.
+"""Word a fix for who reads it: what the log allows of it, in its system's words, behind what was done.
 
 What is typed on Linux works on no other system, and advice that was tried is no way out by itself.
 """
@@ -14,11 +14,13 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from torchbuild_tasks.catalog.diagnosis import SystemWordRow
+from torchbuild_tasks.catalog.diagnosis import PremiseRow, SystemWordRow
 from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.features.diagnosis.audience import Audience
+from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.text.words import with_and
 
+_SENTENCE: Final = re.compile(r"(?<=[.;]) ")
 # An option, a setting and a bound, as fixes have them. What only asks a program for something is no way out.
 _OPTION: Final = re.compile(r"(?<![\w-])--(?!version\b|help\b|verbose\b|info\b|format\b)[a-z][\w-]{4,40}")
 _SETTING: Final = re.compile(r"(?<![\w=-])(?:-D)?([A-Z][A-Z0-9_]{3,40})=([^\s,;()']{1,80}\w)")
@@ -139,6 +141,33 @@ def _is_here(name: str, bound: str, versions: Mapping[str, str]) -> str:
     except InvalidSpecifier:
         return ""
     return f"{name} {version}" if within else ""
+
+
+def entitle(fix: str, machine: Machine, known: Mapping[str, str]) -> str:
+    """Return a fix without what the log speaks against, and with what holds in its place.
+
+    Args:
+        fix: of a row, a kind or a look-up.
+        machine: of the log, whose catalog has the rows.
+        known: what was read off the error, by its names in sentences.
+    """
+    for row in machine.catalog.premise:
+        if _compiled(row.typed).search(fix) and any(_is_so(name, machine, known) for name in row.against):
+            fix = _apply(row, fix, machine, known)
+    return fix
+
+
+def _is_so(name: str, machine: Machine, known: Mapping[str, str]) -> bool:
+    return bool(known.get(name) or machine.value(name))
+
+
+def _apply(row: PremiseRow, fix: str, machine: Machine, known: Mapping[str, str]) -> str:
+    if row.also:
+        return f"{fix} {machine.fill((row.also,), (), known)}"
+    if not row.instead:
+        return _compiled(row.typed).sub("", fix)
+    kept = [part for part in _SENTENCE.split(fix) if not _compiled(row.typed).search(part)]
+    return " ".join(filter(None, (" ".join(kept), machine.fill((row.instead,), (), known))))
 
 
 def translate(system: str, text: str, rows: Sequence[SystemWordRow]) -> str:
