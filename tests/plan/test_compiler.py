@@ -16,6 +16,7 @@ from tests.support.machines import (
     plan_of,
     python,
     settings,
+    statuses,
     tool,
     tree,
     with_tree,
@@ -162,6 +163,16 @@ def test_so_is_one_for_c(value: str) -> None:
     finding = found(plan.findings, "c-compiler")
     assert finding.text.startswith(f"CC={value} (CC in the environment) is not a compiler")
     assert (finding.fix, plan.verdict) == ("Name one that is here (/usr/bin/gcc), or drop CC.", "refuse")
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [("gcc-12", ["error"]), ("gcc", []), ("my-cc", []), ("/x/gcc-12", [])]
+)
+def test_a_c_compiler_of_a_family_is_among_those_of_the_machine_or_not_there(
+    value: str, told: list[str]
+) -> None:
+    """Also by --set, of which the facts know nothing; other names are not searched for."""
+    assert statuses(plan_of(machine(GXX, GCC), set=(f"CC={value}",)).findings, "c-compiler") == told
 
 
 @pytest.mark.parametrize("name", ["gcc", "cc", "clang"])

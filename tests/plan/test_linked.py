@@ -153,3 +153,10 @@ def test_linked_rows(row: LinkedRow) -> None:
     assert row.libraries or row.headers or row.toolkit
     assert bool(row.own) is (row.without == "own")
     assert not row.package or any(each.name == row.package for each in CATALOG.package)
+
+
+def test_magma_is_named_by_what_its_module_reads_and_can_be_made() -> None:
+    plan = plan_of(cuda_facts(toolkit("12.4")), cuda=True, arch="8.6", set=("USE_MAGMA=1",))
+    (finding,) = told(plan)
+    assert "--set MAGMA_HOME=FOLDER" in finding.fix
+    assert "torchbuild helpers build magma --cuda" in finding.fix

@@ -33,6 +33,8 @@ CXX_FAMILIES = ("g++", "clang++", "c++", "cl", "clang-cl")
 PARTNER = {"g++": "gcc", "clang++": "clang", "c++": "cc", "cl": "cl", "clang-cl": "clang-cl"}
 # The compilers that understand what PyTorch's CMake passes on Windows.
 MSVC_LIKE = ("cl", "clang-cl")
+# What PATH is searched for, whatever CC says (facts/compilers.py).
+_C_NAMES = re.compile(r"(?:gcc|clang)(?:-\d+)?")
 NO_TOOLSET = ChosenToolset()
 _MAJORS = 40  # the newest major of a compiler that is compared with a specifier
 # When major 0 would have come out, and years from one to the next: GCC 5 in April 2015, 15 in April 2025,
@@ -268,9 +270,9 @@ def _check_c(question: Question, cxx: Tool | None) -> tuple[Finding, ...]:
     if asked and asked.value:
         if wrong := _of_other_language(question, asked):
             return wrong
-        if _is_missing(question, "CC"):
-            return _not_found(question, asked)
         named = _find_named(found, asked.value)
+        if _is_missing(question, "CC") or (named is None and _C_NAMES.fullmatch(asked.value)):
+            return _not_found(question, asked)
         if not (cxx and named and {cxx.name, named.name} in ({"g++", "clang"}, {"clang++", "gcc"})):
             return ()
         text = f"CC={asked.value} is {named.name}, and the C++ compiler {cxx.path} is {cxx.name}: flags for "

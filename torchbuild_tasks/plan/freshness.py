@@ -208,8 +208,8 @@ def check_clean(question: Question, freshness: Freshness) -> tuple[Finding, ...]
     laid = request.from_wheel and not request.mixed  # nothing is compiled there
     if freshness.needs != "clean" or tree.recorded is not False or tree.cache is None or laid:
         return ()
-    text = f"{question.build_dir} has to be made anew ({freshness.because}), and no build by this tool is "
-    text += "recorded here, so it removes nothing there"
+    text = f"{freshness.because}, so {question.build_dir} has to be made anew; no build by this tool is "
+    text += "recorded here, and it removes only what one has made"
     program = ("rm", "-r") if question.facts.windows is None else ("rmdir", "/s", "/q")
     fix = f"Remove it yourself if nothing in it is yours: {question.line(*program, question.build_dir)}"
     return (Finding.error("clean", text, f"{fix}, and leave --clean out" if request.clean else fix),)

@@ -169,7 +169,10 @@ def _ways(question: Question, choice: Choice, rows: tuple[LinkedRow, ...]) -> It
     if line := _install(question, rows):
         yield f"install what it needs: {line}"
     named = [row.only or PREFIX_PATH for row in rows if not row.toolkit]
-    named += [name for row in rows if row.toolkit for name in _variables(row)[-1:]]
+    named += [row.only or name for row in rows if row.toolkit for name in _variables(row)[-1:]]
+    made = (source.name for source in question.catalog.helper_source if source.os == question.facts.host.os)
+    for name in {name for row in rows for name in row.toolkit}.intersection(made):
+        yield f"make it: torchbuild helpers build {name} --cuda"
     if named:
         yield f"name its folder: {' '.join(f'--set {name}=FOLDER' for name in dict.fromkeys(named))}"
     yield f"drop {choice.name}"

@@ -117,6 +117,12 @@ def test_a_name_that_is_none_is_refused_with_those_there_are() -> None:
     assert "mkl" in finding.fix
 
 
+def test_one_that_is_not_published_here_is_made() -> None:
+    plan = plan_of(linux_facts(), with_helper=("magma",))
+    finding = found(tuple(f for f in plan.findings if f.status == "error"), "helper")
+    assert finding.fix.startswith("Make it: torchbuild helpers build magma --cuda")
+
+
 def test_exports_stand_in_the_environment_with_the_machines_separators() -> None:
     plan = plan_of(machine("12.4"), cuda=True)
     ops = {op.name: op for op in plan.env}

@@ -288,3 +288,8 @@ def test_a_folder_in_the_environment_is_replaced_by_that_of_the_toolkit_that_is_
     named = plan_of(facts, cuda=True, cuda_toolkit="12.4")
     assert found(named.findings, "cuda-toolkit").status == "ok"
     assert {op.value for op in named.env if op.name == "CUDAToolkit_ROOT"} == {"/usr/local/cuda-12.4"}
+
+
+def test_a_major_alone_asks_for_no_series() -> None:
+    plan = plan_of(cuda_facts(toolkit("12.4")), cuda=True, cuda_toolkit="pypi:12")
+    assert "install CUDA" not in found(plan.findings, "cuda-toolkit").fix

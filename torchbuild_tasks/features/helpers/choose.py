@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -363,6 +363,15 @@ def _line(question: Question, artifact: Artifact, wanted: bool) -> HelperLine:
     )
 
 
+def _instead_of(question: Question, name: str, names: Iterable[str]) -> str:
+    """Return what to do where no helper of a name can be downloaded."""
+    if (name, question.facts.host.os) in {(row.name, row.os) for row in question.catalog.helper_source}:
+        return f"Make it: torchbuild helpers build {name} --cuda, and put its row in torchbuild.toml."
+    if known := ", ".join(names):
+        return f"Choose from: {known}."
+    return f"Leave it out, or install {name} yourself: {_NOTHING}"
+
+
 def check_helpers(question: Question, helpers: Helpers) -> tuple[Finding, ...]:
     """Return findings about unknown names, unpinned helpers if hashes are required, and missing downloads."""
     names = sorted({row.name for row in helper_rows(question)})
@@ -372,9 +381,7 @@ def check_helpers(question: Question, helpers: Helpers) -> tuple[Finding, ...]:
             "helper",
             f"there is no helper {name} for {question.facts.host.os} {question.facts.host.arch}{musl}"
             f"{did_you_mean(name, (*names, NONE))}",
-            f"Choose from: {', '.join(names)}."
-            if names
-            else f"Leave it out, or install {name} yourself: {_NOTHING}",
+            _instead_of(question, name, names),
         )
         for name in requested_helpers(question)
         if name != NONE and not any(is_called(row, name) for row in helper_rows(question))

@@ -121,12 +121,16 @@ def _in_digits(word: str) -> str:
 
 
 def asked_series(question: Question) -> Version | None:
-    """Return the series of the toolkit that is asked for, by its version or in the name of its folder."""
+    """Return the series of the toolkit that is asked for, by its version or in the name of its folder.
+
+    A major alone (12) is none.
+    """
     named = (decide(question, name) for name in ROOTS)
     words = [str(question.value("cuda_toolkit", "")), *(choice.value for choice in named if choice)]
     asked = next(filter(None, words), "").strip().removeprefix(MANAGED)
     folder = _IN_PATH.search(asked)
-    return series_of(_in_digits(asked) or (folder[1] if folder else None))
+    version = _in_digits(asked) or (folder[1] if folder else "")
+    return series_of(version) if "." in version else None
 
 
 def _none_of(question: Question, wanted: str, because: str, matching: list[Toolkit]) -> str:
