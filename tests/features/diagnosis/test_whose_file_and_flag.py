@@ -96,6 +96,21 @@ _CMAKE = "-- /usr/lib/x86_64-linux-gnu\nCMake Error at /usr/share/cmake-3.25/Mod
             "Correct what it cannot read",
             "traceback",
         ),
+        (
+            "/usr/bin/ld:/p/libx.ver: file format not recognized; treating as linker script\n/usr/bin/ld:/p/libx.ver:1: syntax error",
+            "--version-script=/p/libx.ver",
+            "LLVM",
+        ),
+        (
+            "setup.py: error: Cython>=3.0 is required, found 0.29.36",
+            "Install the version that is asked for",
+            "No row",
+        ),
+        (
+            "CMake Error at /opt/homebrew/share/cmake/Modules/FindPackageHandleStandardArgs.cmake:230 (message):\n  Could NOT find OpenMP_C (missing: OpenMP_C_FLAGS)\n",
+            "brew --prefix libomp",
+            "apt",
+        ),
         # what a generator includes
         ("/p/f.i:2: Error: Unable to find 'base.i'", "find . -path '*base.i'", "brings it back"),
         (
