@@ -7,6 +7,8 @@ from __future__ import annotations
 from tests.features.diagnosis.test_premises import read
 from tests.support.for_each import each_case
 
+_CMAKE = "-- /usr/lib/x86_64-linux-gnu\nCMake Error at /usr/share/cmake-3.25/Modules/FindPackageHandleStandardArgs.cmake:230 (message):\n"
+
 
 @each_case(
     "log, said, not_said",
@@ -44,6 +46,70 @@ from tests.support.for_each import each_case
             "  - Installing foo (0.1 /x): Failed\n\n  HookMissing\n\n  build_editable\n\n  at ~/lib/pyproject_hooks/_impl.py:345 in build_editable\n",
             "without -e",
             "No row",
+        ),
+        (
+            "error: failed to parse manifest at `/x/Cargo.toml`\n\nCaused by:\n  feature `edition2024` is required",
+            "newer Cargo",
+            "one name",
+        ),
+        (
+            "flit_core.config.ConfigError: license field should be <class 'dict'>, not <class 'str'>",
+            "flit_core>=3.11",
+            "setuptools",
+        ),
+        # what lacks is a program, which no development files bring
+        (
+            "error: could not execute process `sccache rustc -vV` (never executed)\n\nCaused by:\n  No such file or directory (os error 2)",
+            "RUSTC_WRAPPER",
+            "No row",
+        ),
+        (f"{_CMAKE}  Could NOT find SWIG (missing: SWIG_EXECUTABLE SWIG_DIR)\n", "install swig", "Config"),
+        (
+            f"{_CMAKE}  Could NOT find PkgConfig (missing: PKG_CONFIG_EXECUTABLE)\n",
+            "install pkg-config",
+            "Config",
+        ),
+        (
+            f"{_CMAKE}  Could NOT find Python3 (missing: Python3_EXECUTABLE Interpreter)\n",
+            "not in PATH",
+            "Install the development",
+        ),
+        (
+            f"{_CMAKE}  Could NOT find Python3 (missing: Python3_INCLUDE_DIRS Development)\n",
+            "development files",
+            "not in PATH",
+        ),
+        # the step before the link
+        (
+            "/usr/bin/ar: a.o: plugin needed to handle lto object\n/usr/bin/ld: main.o: undefined reference to `foo'",
+            "gcc-ar",
+            "grep -rn",
+        ),
+        (
+            "a.obj : error LNK2001: unresolved external symbol __cudaRegisterLinkedBinary_12_a_cu_1234",
+            "-dlink",
+            "cudart.lib has",
+        ),
+        ("t.cu:1:10: fatal error: helper_math.h: No such file or directory", "cuda-samples", "apt-file"),
+        (
+            "AssertionError: in /p/native_functions.yaml:123:\n  could not parse",
+            "Correct what it cannot read",
+            "traceback",
+        ),
+        (
+            "/usr/bin/ld:/p/libx.ver: file format not recognized; treating as linker script\n/usr/bin/ld:/p/libx.ver:1: syntax error",
+            "--version-script=/p/libx.ver",
+            "LLVM",
+        ),
+        (
+            "setup.py: error: Cython>=3.0 is required, found 0.29.36",
+            "Install the version that is asked for",
+            "No row",
+        ),
+        (
+            "CMake Error at /opt/homebrew/share/cmake/Modules/FindPackageHandleStandardArgs.cmake:230 (message):\n  Could NOT find OpenMP_C (missing: OpenMP_C_FLAGS)\n",
+            "brew --prefix libomp",
+            "apt",
         ),
         # what a generator includes
         ("/p/f.i:2: Error: Unable to find 'base.i'", "find . -path '*base.i'", "brings it back"),

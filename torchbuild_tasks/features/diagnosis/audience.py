@@ -59,7 +59,8 @@ _SYSTEMS: Final = (
     (
         "mac",
         re.compile(
-            r"Apple clang|\.dylib\b|-apple-darwin|for architecture (?:arm64|x86_64)|/Users/\w"
+            r"Apple clang|\.dylib\b|-apple-darwin|/opt/homebrew/|/Library/Developer/"
+            r"|/Applications/\w|for architecture (?:arm64|x86_64)|/Users/\w"
             r"|(?<!`)macosx|You're on macOS"
             r"|\bxcrun\b|\bdyld\b|ld: library (?:not found for -l|'\S{1,80}' not found)"
             r"|framework '?\w{1,60}'? not found|/osx-(?:arm)?64\b"

@@ -111,6 +111,8 @@ _SAID: Final = (
             rb"(?P<inductor_decodes>(?:InductorError: |='inductor' raised:\s{1,4})UnicodeDecodeError)"
         ),
     ),
+    # ar and its like, whose list of names then lacks what was compiled with -flto.
+    (b"needed to handle lto object", re.compile(rb"(?P<lto_plugin>plugin) needed to handle lto object")),
     # The C++ ABI that a command compiles for.
     (b"-D_GLIBCXX_USE_CXX11_ABI=", re.compile(rb"-D(?P<abi_flag>_GLIBCXX_USE_CXX11_ABI=[01])\b")),
     # Poetry, which builds in an environment of its own.

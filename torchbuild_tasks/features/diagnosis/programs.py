@@ -76,7 +76,11 @@ def _executed(kind: Kind, machine: Machine) -> str:
 
 def list_sought(kind: Kind) -> Sequence[str]:
     """Return the names by which the part may be known: those of its files first, then its own."""
-    return (*filter(None, kind.groups.get("names", "").split(", ")), kind.looked_up)
+    names = (*filter(None, kind.groups.get("names", "").split(", ")), kind.looked_up)
+    if kind.row.look != "tool":
+        return names
+    variable = _OF_PROGRAM.sub("", kind.groups.get("variable", ""))  # PKG_CONFIG_EXECUTABLE of PkgConfig
+    return (*names, kind.looked_up.lower(), variable.lower().replace("_", "-"))
 
 
 def read_sought(kind: Kind, text: str) -> Mapping[str, str]:
