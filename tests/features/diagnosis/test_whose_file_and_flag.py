@@ -241,3 +241,12 @@ Call Stack (most recent call first):
 -- Configuring incomplete, errors occurred!
 """
     assert read(log).line_number == line
+
+
+def test_an_older_compiler_is_not_advised_beside_what_it_leaves() -> None:
+    glibc = '/usr/include/bits/mathcalls.h(79): error: exception specification is incompatible with that of previous function "cospi" (declared at line 2 of /opt/cuda-12.6/include/crt/math_functions.h)'
+    gnu = "/opt/cuda-12.6/include/crt/host_config.h:143:2: error: #error -- unsupported GNU version! gcc versions later than 13 are not supported!"
+    first, second = read(f"{glibc}\n{gnu}").diagnoses
+    assert (first.id, second.id) == ("glibc-241-cuda", "nvcc-gnu-version")
+    assert "An older g++ alone leaves that error" in second.fix
+    assert "g++-13" in read(gnu).diagnoses[0].fix
