@@ -249,7 +249,8 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
             fix = f"Use {fitting.executable}: --python {as_word(fitting.executable)}" if fitting else fix
         elif others := [p for p in question.facts.pythons if not p.problem]:
             here = ", ".join(f"{named_version(p)} ({p.executable})" for p in others)
-            text = f"no Python {asked} was found; there is {here}"
+            named = f"Python {asked}" if asked[:1].isdecimal() or not asked else asked
+            text = f"no {named} was found; there is {here}"
             fix = f"Name one of these: --python PATH. Or {fix}"
         return (Finding.error("python", text, fix),)
     if python.problem:
