@@ -97,3 +97,19 @@ def test_two_steps_of_pip_fail_each_for_its_own_cause() -> None:
     second = step.format("error in p setup command: use_2to3 is invalid.")
     assert [each.line_number for each in read(first + second).also] == [10]
     assert not read(first + first).also
+
+
+def test_msbuild_names_the_project_and_each_source_has_its_own_cause() -> None:
+    reading = read(
+        "a.cpp(3,1): error C2065: 'x': undeclared identifier [C:\\p\\a.vcxproj]\n"
+        "b.cpp(4,10): fatal error C1083: Cannot open include file: 'foo.h': No such file or directory"
+        " [C:\\p\\b.vcxproj]\n"
+        "Build FAILED.\n"
+    )
+    assert (reading.line_number, reading.kind) == (1, "compile-error")
+    assert [(each.line_number, each.target) for each in reading.also] == [(2, "b")]
+
+
+def test_headers_of_one_part_are_one_cause() -> None:
+    other = _HEADER.replace("a.cpp", "b.cpp").replace("fmt/core.h", "fmt/format.h")
+    assert not read(f"{_HEADER}{other}{_STOPPED}").also

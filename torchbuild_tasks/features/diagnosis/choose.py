@@ -17,7 +17,7 @@ from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.audience import read_audience
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
 from torchbuild_tasks.features.diagnosis.bringing import our_command
-from torchbuild_tasks.features.diagnosis.kinds import Kind, is_message, kind_book, read_kind
+from torchbuild_tasks.features.diagnosis.kinds import COMPILED, Kind, is_message, kind_book, read_kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.names import list_names
 from torchbuild_tasks.features.diagnosis.part import WIDTH, find_component
@@ -44,6 +44,7 @@ _TRIED: Final = "is not able to compile a simple test"
 _OF_TRIAL: Final = re.compile(
     r"CMake(?:Test\w{1,10}Compiler|Determine(?:\w{1,10}Compiler|CompilerId))\.cmake"
 )
+_SOURCE: Final = re.compile(r"\.(?:c|cc|cpp|cxx|cu|mm?)$")
 _UNNAMED: Final = "compiler identification is unknown"
 # An exception and its place, as Poetry prints them.
 _ALONE: Final = re.compile(r"\s*[A-Z]\w{1,60}(?:Error|Exception|Timeout|NotFound|Missing)\s*")
@@ -97,13 +98,15 @@ def _read_others(
 def _cause_of(reading: Reading) -> tuple[str, str]:
     """Return what tells two errors apart: their first cause, and what they are about."""
     cause = reading.diagnoses[0].id if reading.diagnoses else reading.error_line.strip()
-    return cause, reading.subject
+    part = reading.component if reading.kind.startswith("missing-") else ""
+    return cause, part or reading.subject
 
 
 def _read_first(scanner: LogScanner, book: FailureBook, machine: Machine) -> Reading:
-    block = _with_message(_with_reason(scanner.found, scanner.no_gpu))
+    whole = _with_message(_with_reason(scanner.found, scanner.no_gpu))
+    block = _of_its_source(whole)
     notes = tuple(_diagnosis(Hit(row, _groups(book, row, line)), machine) for row, line in scanner.warned)
-    if block is None:
+    if block is None or whole is None:
         return Reading(status="clean", notes=notes)
     met = _rank_rows(
         block, [*_match_rows(block, book), *_match_status_rows(block, scanner.status_line, book)]
@@ -124,7 +127,7 @@ def _read_first(scanner: LogScanner, book: FailureBook, machine: Machine) -> Rea
     return Reading(
         status="diagnosed" if known else "unknown",
         error_line=error.raw,
-        error_block=block.text,
+        error_block=whole.text,
         line_number=error.number,
         diagnoses=tuple(_adapt(each, machine, names) for each in shown),
         kind=kind.row.id if kind else "",
@@ -132,6 +135,23 @@ def _read_first(scanner: LogScanner, book: FailureBook, machine: Machine) -> Rea
         component=by_kind.component if by_kind else "",
         notes=tuple(note for note in notes if note.id not in {each.id for each in known}),
     )
+
+
+def _of_its_source(block: ErrorBlock | None) -> ErrorBlock | None:
+    """Return an error of a compiler without those of other sources, which another job compiled meanwhile."""
+    own = _source_of(block.error.text) if block is not None else ""
+    if block is None or not own:
+        return block
+    others = (line for line in block.lines if line.number > block.error.number)
+    first = next((line for line in others if _source_of(line.text) not in ("", own)), None)
+    kept = tuple(line for line in block.lines if first is None or line.number < first.number)
+    return msgspec.structs.replace(block, lines=kept)
+
+
+def _source_of(text: str) -> str:
+    """Return the source that a compiler's message is about; "" for a header, and for any other message."""
+    compiled = COMPILED.match(text.strip())
+    return compiled["file"] if compiled and _SOURCE.search(compiled["file"]) else ""
 
 
 def _with_reason(block: ErrorBlock | None, no_gpu: Line | None) -> ErrorBlock | None:

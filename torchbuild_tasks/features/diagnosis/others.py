@@ -2,7 +2,7 @@
 
 Ninja writes all that a command said below its `FAILED:`, and pip below its own mark. make names the target
 later, and mixes the words of several commands: an error is of the target that has the name of its file, else
-of the one that make names next.
+of the one that make names next. For MSBuild the file itself is named, with its project behind the message.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _ERRORS: Final = re.compile(rb"error(?:: | C\d)")
 _SOURCES: Final = rb"\.(?:c|cc|cpp|cxx|c\+\+|cu|hip|mm?|f|f90|F90)"
 _SOURCE: Final = re.compile(rb"([\w.+-]{1,100})" + _SOURCES + rb"(?::\d+|\(\d+[,)])")
 _MAKE: Final = re.compile(rb"\*\*\* \[(?:[^\]\n]{1,300}:\d+: )?([^\]\n]{1,400})\] ")
+_PROJECT: Final = b"proj]"  # with which MSBuild ends a compiler's message
 _COLOURS: Final = re.compile(rb"\x1b\[[\d;]{0,20}[A-Za-z]")
 # What make says of itself, which follows from an error.
 _OF_MAKE: Final = re.compile(rb"\bg?make(?:\.exe)?(?:\[\d+\])?: |recipe for target .{1,400} failed")
@@ -58,9 +59,10 @@ class Others:
     def found(self) -> Sequence[Other]:
         """Return what failed, in the order of the log; nothing where it was one target alone."""
         made = ((target, *self._errors.get(_name(target), above)) for target, above in self._made.items())
+        projects = ((name, *error) for name, error in self._errors.items() if _PROJECT in error[1][0])
         failed = [
             Other(target.decode("utf-8", "replace"), number, tuple(lines))
-            for target, number, lines in (*self._below, *made)
+            for target, number, lines in (*self._below, *made, *projects)
         ]
         return sorted(failed, key=lambda each: each.number) if len(failed) > 1 else ()
 
