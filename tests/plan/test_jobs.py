@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.support.for_each import each_case
 from tests.support.machines import ask, found, linux_facts, plan_of, settings, statuses
+from tests.support.windows import windows_facts
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.model import Cpu, Memory
 from torchbuild_tasks.plan.jobs import check_jobs, choose_jobs, usable_cores, usable_memory
@@ -188,11 +189,11 @@ def test_memory_that_holds_not_one_compile(memory: Memory, told: list[str]) -> N
     assert statuses(plan_of(linux_facts(memory=memory)).findings, "memory") == told
 
 
-@pytest.mark.parametrize(
-    ("via", "way"), [("memory.max", "Slurm"), ("commit: x", "page file"), (None, "swap")]
-)
+@pytest.mark.parametrize(("via", "way"), [("memory.max", "Slurm"), (None, "swap")])
 def test_what_gives_more_memory_follows_from_what_limits_it(via: str | None, way: str) -> None:
     """Swap and other programs do not count under a limit of a container."""
     memory = Memory(available=GIB, limit=GIB if via else None, limit_via=via, used_in_limit=GIB // 2)
     fix = found(plan_of(linux_facts(memory=memory)).findings, "memory").fix
     assert way in fix and ("swap" in fix) == (via is None)
+    fix = found(plan_of(windows_facts(memory=Memory(available=GIB))).findings, "memory").fix
+    assert "page file" in fix and "swap" not in fix

@@ -159,14 +159,14 @@ def check_memory(question: Question, build_type: str) -> tuple[Finding, ...]:
         return ()
     swap = f" and {spare / GIB:.1f} GiB of swap" if spare else ""
     text = f"{room / GIB:.1f} GiB {why}{swap}, and one compile may take {each:g} GiB: compilers may be killed"
-    return (Finding.warn("memory", text, f"{ways_to_memory(why)}."),)
+    return (Finding.warn("memory", text, f"{ways_to_memory(why, question.facts.host.os)}."),)
 
 
-def ways_to_memory(why: str) -> str:
+def ways_to_memory(why: str, system: str) -> str:
     """Say what gives a build more of the memory that `usable_memory` has counted, for that reason."""
     if "cgroup" in why:  # other programs are outside of it, and swap does not count
         return "Give the container or the job more (docker run --memory, Slurm's --mem)"
-    return f"Close other programs, or {'enlarge the page file' if 'commit' in why else 'add swap'}"
+    return f"Close other programs, or {'enlarge the page file' if system == 'windows' else 'add swap'}"
 
 
 # ---------------- the memory of one job, and what this machine remembers of it

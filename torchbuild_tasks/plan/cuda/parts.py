@@ -31,8 +31,8 @@ _OF_RPM: Final = ("dnf", "yum", "zypper")
 def check_parts(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
     """Report what torch links with, and the profiler asks for, that the chosen toolkit does not hold."""
     toolkit = chosen.toolkit
-    if toolkit is None or question.facts.tree.sample:
-        return
+    if toolkit is None or question.facts.tree.sample or question.request.from_wheel:
+        return  # what is compiled against a wheel is linked with the wheel's libraries
     if toolkit.lacks:
         text = f"{toolkit.path} lacks what torch links with (header or library): {', '.join(toolkit.lacks)}"
         named = [name for name in _ELSEWHERE if (choice := decide(question, name)) and choice.value]
