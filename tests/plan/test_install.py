@@ -22,6 +22,7 @@ from tests.support.machines import (
 )
 from torchbuild_tasks.model import Facts, Host, Tree
 from torchbuild_tasks.plan.install import feeds_front_end
+from torchbuild_tasks.text.show import commands, plan_text
 from torchbuild_tasks.values import replace
 
 SETUPTOOLS = built()
@@ -193,6 +194,16 @@ def test_one_target_of_a_tree_that_is_still_to_be_made() -> None:
     assert plan.verdict != "refuse"
     assert plan.way.configure and plan.way.configure.argv[1:] == ("setup.py", "build", "--cmake-only")
     assert plan_of(linux_facts()).way.configure is None
+
+
+@pytest.mark.parametrize("facts", [linux_facts(), built()])
+def test_a_plan_for_one_target_shows_that_and_promises_no_import(facts: Facts) -> None:
+    plan = plan_of(facts, target="c10")
+    last = tuple(commands(plan))[-1]
+    assert last.argv == ("ninja", "-C", plan.build_dir, "c10")
+    assert plan.compile not in commands(plan)
+    assert plan.expectations == ()
+    assert "Verification" not in plan_text(plan)
 
 
 def test_one_target_of_a_tree_that_the_front_end_has_still_to_see() -> None:

@@ -154,6 +154,8 @@ def test_a_common_user_name_is_kept() -> None:
         "-- CUDA_HOST_COMPILER: /usr/bin/g++ (author of this file: nobody)",
         "commit 0123456789abcdef0123456789abcdef01234567",
         "note: basic block 7, keyframe: 3, monkey = 1",
+        "/etc/passwd: a file, not a folder",
+        r"C:\run\secrets\api_token: Access is denied",
     ],
 )
 def test_what_a_build_says_stays_as_it_is(text: str) -> None:

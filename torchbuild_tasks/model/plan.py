@@ -104,8 +104,8 @@ class Way(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The way to an importable torch: by the Python front end, by Ninja and install, or from a wheel.
 
     Round it, `ninja` is the command to which `-n` or a target is added, and what it builds is
-    installed where the editable install reads from. `configure` makes the tree that one target is built in;
-    from a wheel, `target` is that, and is compiled against the wheel's libraries.
+    installed where the editable install reads from. `target` is the one that is built alone, in the tree that
+    `configure` makes where it has to be made; from a wheel it is compiled against the wheel's libraries.
     """
 
     name: Literal["front end", "install", "from-wheel"]

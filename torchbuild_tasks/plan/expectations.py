@@ -18,6 +18,8 @@ def expectations(decisions: Decisions) -> tuple[Expectation, ...]:
     question, variables = decisions.question, decisions.variables
     if question.facts.tree.problem:  # nothing can be promised of what is not there
         return ()
+    if question.request.target and not question.request.mixed:  # it is not installed, so nothing is imported
+        return ()
     build_type, environment = decisions.build_type.value, decisions.python.environment
     cuda = decisions.cuda.toolkit.version
     promises = {

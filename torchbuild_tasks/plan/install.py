@@ -19,6 +19,7 @@ from torchbuild_tasks.plan.freshness import as_configured, is_same
 from torchbuild_tasks.plan.machine_tools import MAKE_PROGRAM
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.text.paths import is_inside
+from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:  # decisions takes its variables from here
     from torchbuild_tasks.plan.decisions import Decisions
@@ -39,14 +40,24 @@ def front_end_rows(question: Question, role: str) -> tuple[FrontEndRow, ...]:
 
 def choose_way(decisions: Decisions, freshness: Freshness, inputs: Mapping[str, str]) -> Way:
     """Decide between the front end, and Ninja with CMake's install alone."""
+    question = decisions.question
+    target = question.request.target or ""
     reason = next(_for_front_end(decisions, freshness, inputs), "")
-    if reason:
-        return Way(name="front end", because=reason, configure=_configure(decisions, freshness))
-    because = "setup.py or pip would read and write nothing new"
-    root = decisions.question.facts.tree.root
-    ninja = decisions.variables.get(MAKE_PROGRAM) or "ninja"
-    command = Command(argv=(ninja, "-C", decisions.question.build_dir), cwd=root, because=because)
-    return Way(name="install", because=because, ninja=command)
+    because = reason or "setup.py or pip would read and write nothing new"
+    configure = _configure(decisions, freshness) if reason else None
+    argv = (decisions.variables.get(MAKE_PROGRAM) or "ninja", "-C", question.build_dir)
+    ninja = Command(argv=argv, cwd=question.facts.tree.root, because=because)
+    if target:
+        what = "this and what it is made of; nothing is installed or verified"
+        unsure = f", and whether there is a {target} CMake's run shows" if configure else ""
+        ninja = replace(ninja, argv=(*argv, target), because=f"--target: {what}{unsure}")
+    return Way(
+        name="front end" if reason else "install",
+        because=because,
+        ninja=ninja if target or not reason else None,
+        configure=configure,
+        target=target,
+    )
 
 
 def _configure(decisions: Decisions, freshness: Freshness) -> Command | None:

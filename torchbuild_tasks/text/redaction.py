@@ -283,6 +283,7 @@ class Redactor:
                 or _NAMES_A_SECRET.fullmatch(found[0].strip("\"'"))
                 or _stands_in_row(text[match.start() : found.end()])
                 or _is_filled_in(text, match)
+                or _is_of_a_file(text, match)
             ):
                 quote = next((mark for mark in ('\\"', '"', "'") if found[0].startswith(mark)), "")
                 parts.append(f"{quote}{MASK}{quote}")
@@ -310,6 +311,11 @@ def _is_filled_in(text: str, name: re.Match[str]) -> bool:
     """Say whether a row has this name, in the same words, and what follows is filled in from a log."""
     before = text[max(0, name.start() - _BEFORE) : name.start()]
     return len(before) == _BEFORE and "\n" not in before and f"{before}{name[0]}{{" in _row_texts()
+
+
+def _is_of_a_file(text: str, name: re.Match[str]) -> bool:
+    """Say whether the name ends a path, and what follows is said of that file: /etc/passwd: not a folder."""
+    return text[: name.start()].endswith(("/", "\\")) and name[0].endswith(": ")
 
 
 def _secret_values(environ: Mapping[str, str]) -> set[str]:

@@ -109,7 +109,7 @@ def plan_text(plan: BuildPlan, *, verbose: bool = False) -> str:
         *(command_text(command) for command in commands(plan)),
         f"\n{styled('strong', 'Env files')}\n",
         *(f"  {env_file.path}\n" for env_file in plan.env_files),
-        f"\n{styled('strong', 'Verification')}\n",
+        f"\n{styled('strong', 'Verification')}\n" if plan.expectations else "",
         columns(
             [
                 (e.check, f"{e.key} = {e.wanted}" if e.key else "passes", e.skip or e.because)
@@ -153,14 +153,15 @@ def _group(group: Sequence[Choice], before: Mapping[str, str]) -> Iterator[str]:
 def commands(plan: BuildPlan) -> Iterable[Command]:
     """Return the commands of a plan in their order; of a plan without its own build, the ones before it."""
     environment = plan.environment
-    compiling = plan.way.configure or (None if plan.way.name == "from-wheel" else plan.compile)
+    alone = plan.way.name == "from-wheel" or plan.way.target
     steps = (
         environment.create,
         environment.remove,
         environment.install,
         environment.better,
+        plan.way.configure,
         plan.way.ninja,
-        compiling,
+        None if alone else plan.compile,
         *(Command(argv=each.argv, cwd=plan.source, because=each.because) for each in plan.companions),
     )
     return (step for step in steps if step is not None and step.argv)
