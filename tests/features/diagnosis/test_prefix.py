@@ -84,3 +84,10 @@ def test_the_last_line_may_be_of_the_launcher_that_labelled_the_others() -> None
     assert prefix is not None
     assert prefix.sub("", "0: meson.build:1:8: ERROR: x", count=1) == "meson.build:1:8: ERROR: x"
     assert common_prefix(b"srun: error: x\n" + labelled) is None
+
+
+def test_a_prefix_stands_at_the_start_of_a_line_only(tmp_path: Path) -> None:
+    log = tmp_path / "build.log"
+    last = "srun: error: node017: task 0: Exited with exit code 1"
+    log.write_text("".join(f"0: {line}\n" for line in (*"abcdefg", "error: x is missing")) + last)
+    assert read_file(log).error_block == ("error: x is missing", last)

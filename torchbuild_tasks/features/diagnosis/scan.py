@@ -347,7 +347,9 @@ class LogScanner:
 
     def _line(self, number: int, raw: bytes) -> Line:
         text = self._decode(raw)
-        bare = self._before.sub("", without_colours(text), count=1) if self._before else text
+        bare = without_colours(text) if self._before else text
+        if self._before and (before := self._before.match(bare)):
+            bare = bare[before.end() :]
         return Line(number, text.rstrip("\r"), clean(bare))
 
     def _close(self) -> None:
