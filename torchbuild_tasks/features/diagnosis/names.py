@@ -37,6 +37,8 @@ _PLACES: Final = {
 }
 # Where a script of CMake stops by itself, and the frames of a traceback.
 _BY_SCRIPT: Final = re.compile(r"CMake Error at (\S{1,200}:\d+) \(message\)")
+# Where CMake writes scripts of its own, for a step of ExternalProject or FetchContent.
+_OF_STEP: Final = re.compile(r"-(?:stamp|prefix|subbuild)/|(?:^|/)(?:CMakeFiles|_deps)/")
 _FRAME: Final = re.compile(r'File "([^"\n]{1,300})", line (\d+)')
 _OF_LIBRARY: Final = re.compile(
     r"^<|[/\\](?:subprocess|runpy|importlib|concurrent|threading|build_meta|setuptools|pip)\b"
@@ -132,6 +134,7 @@ def _read_message(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "advice": _advice(line, text),
         "frame": _frame(text),
         "script": script[1] if script else "",
+        "step script": script[1] if script and _OF_STEP.search(script[1]) else "",
         "started": started[1] if started else "",
         "needs it": next(filter(None, needs.groups())) if needs else "",
         "wanter": "" if _BUILT_HERE.search(groups.get("wanter", "")) else groups.get("wanter", ""),
