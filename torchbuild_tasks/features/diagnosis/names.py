@@ -161,8 +161,17 @@ def _read_file(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mappin
         "generated": subject if kind.row.look == "header" and _GENERATED.match(subject) else "",
         "object": subject if compiled else "",
         "in tree": subject if _is_in_tree(kind) else "",
+        "copied": _copied(kind, machine),
         "finds": _finds(kind, machine) if _is_searched(kind, row, machine) and not own else "",
     }
+
+
+def _copied(kind: Kind, machine: Machine) -> str:
+    """Return whose a library is that is to be installed, where a build mostly takes it as it is."""
+    unmade = kind.groups.get("unmade", "")
+    row = machine.component("library", unmade) if unmade else None
+    built = row is None or row.name == "torch" or row.submodule or row in machine.catalog.packaged
+    return "" if built or row is None else row.name
 
 
 def _is_in_tree(kind: Kind) -> bool:
