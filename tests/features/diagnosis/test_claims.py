@@ -43,7 +43,7 @@ GFLAGS = MISSING.format("gflags/x.h", "<gflags/x.h>")
         ("gcc -L/usr/lib64/x -c a\n" + GFLAGS, "sudo dnf install gflags-devel"),
         ("clang -arch-apple-darwin\n" + GFLAGS, "brew install gflags"),
         # A library is added where the link names none, and looked at where it does.
-        ("ld: a.o: undefined reference to `cublasCreate_v2'", "-lcublas -lcublasLt has it: look whether"),
+        ("ld: a.o: undefined reference to `cublasCreate_v2'", "-lcublas has it: look whether"),
         # What releases have it.
         ("ModuleNotFoundError: No module named 'imp'", "Take a Python up to 3.11"),
         ("AttributeError: module 'numpy' has no attribute 'float'.", "'numpy<1.24'"),

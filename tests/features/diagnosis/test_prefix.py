@@ -91,3 +91,10 @@ def test_a_prefix_stands_at_the_start_of_a_line_only(tmp_path: Path) -> None:
     last = "srun: error: node017: task 0: Exited with exit code 1"
     log.write_text("".join(f"0: {line}\n" for line in (*"abcdefg", "error: x is missing")) + last)
     assert read_file(log).error_block == ("error: x is missing", last)
+
+
+@pytest.mark.parametrize("before", ["[2025-03-29T04:55:33.812Z] ", "12:04:05 ", "job1 | "])
+def test_the_program_that_speaks_behind_a_prefix_is_no_part_of_it(before: str) -> None:
+    said = [f"sccache: {words}" for words in ("encountered fatal error", "error: x", "caused by: x")]
+    prefix = common_prefix("".join(f"{before}{line}\n" for line in said).encode())
+    assert prefix is None or [prefix.sub("", f"{before}{line}", count=1) for line in said] == said

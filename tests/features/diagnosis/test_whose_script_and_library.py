@@ -9,6 +9,13 @@ from tests.support.for_each import each_case
 
 STEP = "CMake Error at /b/x-prefix/src/x-stamp/x-configure-.cmake:49 (message):\n  Command failed: 1\n\n   '/usr/bin/cmake' '-GNinja' '-S' '/s/sub' '-B' '/b/x'\n"
 INSTALL = 'CMake Error at build/cmake_install.cmake:71 (file):\n  file INSTALL cannot find\n  "/s/build/{}":\n  No such file or directory.\n'
+MADE = 'Traceback (most recent call last):\n  File "/u/pathlib.py", line 1116, in mkdir\n    os.mkdir(self, mode)\n'
+PARENTS = (
+    'Traceback (most recent call last):\n  File "/p/q.py", line 2, in f\n    q.mkdir(parents=True)\n'
+    + MADE.partition("\n")[2]
+)
+CHAINED = "\nDuring handling of the above exception, another exception occurred:\n\n" + MADE
+LACKS = "Traceback (most recent call last):\n  File \"<string>\", line 1, in <module>\nModuleNotFoundError: No module named 'ops'"
 
 
 @each_case(
@@ -29,6 +36,21 @@ INSTALL = 'CMake Error at build/cmake_install.cmake:71 (file):\n  file INSTALL c
         ("h.c:2:22: error: '__builtin_ia32_crc32di' undeclared (first use in this function)", "-mavx2", "Take a newer compiler ("),
         ("h.c:2:22: error: '__builtin_ia32_crc32di' needs isa option -msse4.2", "-msse4.2", "Take a newer compiler ("),
         ("h.cpp:2:22: error: '__builtin_addcll' was not declared in this scope", "Take a newer compiler (", "-mavx2"),
+        # A library of one's own may only lack the other in its link; an installed one has it there.
+        ("ImportError: /p/_C.so: undefined symbol: cublasLtMatmulX", "Where -lcublasLt is not among them", "pip check"),
+        ("ImportError: /p/_C.so: undefined symbol: cublasFoo", "Where -lcublas is not among them", "pip check"),
+        ("ImportError: /e/torch/lib/libtorch_cuda.so: undefined symbol: cublasLtMatmulX", "pip check", "readelf"),
+        ("ImportError: /e/site-packages/torch/lib/libx.so: undefined symbol: cublasLtMatmulX", "pip check", "readelf"),
+        # A folder that is made with all above it, and cannot be.
+        (PARENTS + "FileNotFoundError: [Errno 2] No such file or directory: 'build/.x/y'\n" + CHAINED + "FileNotFoundError: [Errno 2] No such file or directory: 'build/.x'", "ls -ld build tells", "git status"),
+        (PARENTS.replace("parents=True", "exist_ok=True") + "FileNotFoundError: [Errno 2] No such file or directory: 'build/x'", "Where a step before it makes", "ls -ld build"),
+        # What stands before a compiler may fail at something else than its server.
+        ("sccache: encountered fatal error\nsccache: error: Failed to parse included file path", "another release of it", "unset SCCACHE_BUCKET"),
+        ("sccache: error: failed to connect to the server", "unset SCCACHE_BUCKET", "another release"),
+        # A module whose file is for one Python is not found by another.
+        ("ops.cpython-311-x86_64-linux-gnu.so\n" + LACKS, "for CPython 3.11", "No package"),
+        ("copying build\\ops.cp312-win_amd64.pyd -> .\n" + LACKS, "for CPython 3.12", "No package"),
+        ("opsx.cpython-311-x86_64-linux-gnu.so\n" + LACKS, "No package", "CPython 3.11"),
     ],
 )  # fmt: skip
 def test_the_answer_is_for_the_one_that_it_is_of(log: str, said: str, not_said: str) -> None:

@@ -8,7 +8,7 @@ module decides it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -93,7 +93,7 @@ class Audience(msgspec.Struct, frozen=True):
     (pip or uv) that builds in an environment of its own, `uv` that uv speaks, `in_image` that a step of
     docker build does, `msbuild` that Visual Studio's generator builds; `said` is what was said before the
     error, by its names in sentences. `given` are the words of the commands in the log, `versions` the
-    packages of Python that it shows.
+    packages of Python that it shows, `modules` the series of Python that it shows compiled files for.
     `warner` is the package in whose code the error is raised, where that had warned before that something
     was lacking, `warned` that warning.
     `newer_std` is the standard of C++ that the file is of, where it is compiled as an older one;
@@ -116,6 +116,7 @@ class Audience(msgspec.Struct, frozen=True):
     said: Mapping[str, str] = msgspec.field(default_factory=dict)
     installed: frozenset[str] = frozenset()
     found: frozenset[str] = frozenset()
+    modules: Mapping[str, Collection[str]] = msgspec.field(default_factory=dict)
     given: frozenset[str] = frozenset()
     versions: Mapping[str, str] = msgspec.field(default_factory=dict)
     newer_std: str = ""
@@ -192,6 +193,7 @@ def read_audience(block: ErrorBlock, origin: Origin) -> Audience:
         uv=_UV.search(text) is not None,
         installed=frozenset(origin.installed),
         found=frozenset(origin.found),
+        modules=origin.modules,
         given=frozenset(origin.given),
         versions=origin.versions,
         newer_std=origin.newer.get(block.error.text.strip().partition(":")[0], ""),

@@ -82,6 +82,9 @@ def list_links(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mappin
     if not link:
         return dict.fromkeys(("link", "linked", "unlinked", "made here", "torch link"), "")
     names = [each.removeprefix("-l") for each in link.split() if each.startswith("-l")]
+    own = max((each for each in names if kind.subject.startswith(each)), key=len, default="")
+    if own:  # of several libraries the one whose name the symbol has
+        link, names = f"-l{own}", [own]
     text = machine.audience.text
     linked = any(
         re.search(rf"(?:-l|[/\\](?:lib)?){re.escape(each)}(?:\.(?:so|a|lib|dylib)|\s)", text)

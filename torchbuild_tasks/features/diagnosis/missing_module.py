@@ -13,6 +13,7 @@ from torchbuild_tasks.catalog.diagnosis import ComponentRow
 from torchbuild_tasks.features.diagnosis.kinds import Kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.part import read_subject
+from torchbuild_tasks.text.words import with_and
 
 _FILE: Final = re.compile(r'File "([^"\n]{1,400})"')
 # The package or module of a frame that was installed, and the series of the Python that runs it.
@@ -40,6 +41,7 @@ def read_module(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mappi
         "unbuilt": subject if subject in _OF_PYTHON_BUILD else "",
         "dotted": subject if _lacks_part(kind, row) else "",
         "hider": _hider(subject, machine) if row or standard else "",
+        "built for": with_and(list(machine.audience.modules.get(subject.rpartition(".")[2], ()))),
         "itself": _itself(kind, machine),
         "found already": imports if imports in machine.audience.found else "",
         **_backport(machine),

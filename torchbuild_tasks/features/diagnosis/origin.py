@@ -141,6 +141,9 @@ _SAID: Final = (
     ),
     (b"linux_aarch64.whl", re.compile(rb"\.(?P<jetson>nv\d\d\.\d{1,2})-cp\d+-cp\d+-linux_aarch64\.whl")),
 )
+# The file of a compiled module, whose name tells the one series of CPython that loads it.
+_MODULES: Final = re.compile(rb"(?<![\w.-])(\w{1,80})\.(?:cpython-|cp)3(\d{1,2}t?)-[\w-]{3,40}\.(?:so|pyd)\b")
+_MODULE_SIGNS: Final = (b".cpython-3", b".cp3")
 # What CMake says of a package that it found.
 _FOUND: Final = re.compile(rb"-- Found (\w{1,60}): ")
 # What a package, or a logger of it, warned of that it could not load or use.
@@ -218,7 +221,8 @@ class Origin:
     files are of, where they are compiled as older ones; `msbuild`: Visual Studio's generator builds;
     `said` is what programs said before the error, by its names in sentences; `warned` what was lacking by a
     warning, with the package that gave it ("" for a logger); `installed` the system's packages that the log
-    shows as installed, `found` those that CMake found.
+    shows as installed, `found` those that CMake found; `modules` the series of Python for which the log has a
+    compiled file of each module.
 
     Args:
         places: folders of this machine, which show that the log is of it.
@@ -239,6 +243,7 @@ class Origin:
         self.given: set[str] = set()
         self.versions: dict[str, str] = {}
         self.found: set[str] = set()
+        self.modules: dict[str, dict[str, None]] = {}
         self._places = tuple(place.encode() for place in places)
         self._cuda: set[str] = set()
         self._pythons: set[str] = set()
@@ -285,6 +290,7 @@ class Origin:
         self._feed_said(block)
         if b"-- Found " in block:
             self.found |= {found.decode("utf-8", "replace") for found in _FOUND.findall(block)}
+        self._feed_modules(block)
         if _has(block, _WARN_SIGNS) and len(self.warned) < _MOST_WARNED:
             self.warned |= _warnings(block)
         if _has(block, _OF_PIP_SIGNS):
@@ -298,6 +304,10 @@ class Origin:
         self._cuda |= _names(_CUDA, block)
         self._pythons |= {found.decode() for found in _PYTHON.findall(block)}
         self._managers |= {name for name, marks in _MANAGERS if _has(block, marks)}
+
+    def _feed_modules(self, block: bytes) -> None:
+        for name, minor in _MODULES.findall(block) if _has(block, _MODULE_SIGNS) else ():
+            self.modules.setdefault(name.decode(), {})[f"3.{minor.decode()}"] = None
 
     def _feed_said(self, block: bytes) -> None:
         for mark, words in _SAID:

@@ -34,6 +34,8 @@ _REPORTS: Final = re.compile(
     rf"(?:{PROGRAM.pattern}(?: (?:fatal )?(?:error|warning) ?:)?"
     rf"|(?!(?i:info|debug|trace)\b){_LEVEL}\s?:|>+)\s*$"
 )
+# The same behind a time or a bracket.
+_THEN_REPORTS: Final = re.compile(rf"(?:\]|\d|Z|\||>) {PROGRAM.pattern}\s*$")
 _ALONE: Final = re.compile(rf"{_LEVEL}\s?:\s*$")
 # The progress of a build is no part of a prefix: it shows that the build goes on.
 _PROGRESS: Final = re.compile(r"\[ *\d+(?:/\d+|%)\]")
@@ -72,6 +74,8 @@ def _shapes(line: str) -> Sequence[str]:
 def _has_no_meaning(head: str) -> bool:
     """Return whether this can stand before any line, and has no meaning of its own."""
     if _FAILS.search(_WORD.sub("", head)) or head.startswith("{") or _REPORTS.match(head):
+        return False
+    if _THEN_REPORTS.search(head):
         return False
     if _PROGRESS.search(head):
         return False
