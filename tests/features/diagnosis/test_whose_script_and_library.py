@@ -16,6 +16,7 @@ PARENTS = (
 )
 CHAINED = "\nDuring handling of the above exception, another exception occurred:\n\n" + MADE
 LACKS = "Traceback (most recent call last):\n  File \"<string>\", line 1, in <module>\nModuleNotFoundError: No module named 'ops'"
+TRIED = "-- Checking for module 'mpi-c'\n--   Package 'mpi-c', required by 'virtual:world', not found\nCMake Error at /usr/share/cmake-3.25/Modules/FindPackageHandleStandardArgs.cmake:290 (message):\n  Could NOT find MPI (missing: MPI_C_FOUND)\nCall Stack (most recent call first):\n  {}:9 (find_package_handle_standard_args)\n\n-- Configuring incomplete, errors occurred!"
 
 
 @each_case(
@@ -51,6 +52,10 @@ LACKS = "Traceback (most recent call last):\n  File \"<string>\", line 1, in <mo
         ("ops.cpython-311-x86_64-linux-gnu.so\n" + LACKS, "for CPython 3.11", "No package"),
         ("copying build\\ops.cp312-win_amd64.pyd -> .\n" + LACKS, "for CPython 3.12", "No package"),
         ("opsx.cpython-311-x86_64-linux-gnu.so\n" + LACKS, "No package", "CPython 3.11"),
+        # CMake's own module asks pkg-config as one of several ways; a project's own may know no other.
+        (TRIED.format("/usr/share/cmake-3.25/Modules/FindMPI.cmake"), "libopenmpi-dev", "mpi-c.pc"),
+        (TRIED.format("/v/data/share/cmake-4.4/Modules/FindMPI.cmake"), "libopenmpi-dev", "mpi-c.pc"),
+        (TRIED.format("cmake/Modules/FindMPI.cmake"), "mpi-c.pc", "libopenmpi-dev"),
     ],
 )  # fmt: skip
 def test_the_answer_is_for_the_one_that_it_is_of(log: str, said: str, not_said: str) -> None:

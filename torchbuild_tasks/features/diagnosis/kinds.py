@@ -37,6 +37,10 @@ COMPILED: Final = re.compile(
     r"(?P<file>(?:[A-Za-z]:)?[^\s:(|'\"][^:|'\"]{0,400}?)(?::\d+(?::\d+)?|\(\d+(?:,\d+){0,3}\))"
     r" ?:? ?(?:fatal |catastrophic )?error\b"
 )
+# A module of CMake's own that looks for a package, and asks pkg-config only as one of its ways.
+_OF_CMAKE: Final = re.compile(
+    r"Could NOT find .*[/\\]cmake(?:-[\d.]{1,9})?[/\\]Modules[/\\]Find(?!PackageHandle)\w{1,60}\.cmake:\d"
+)
 _MESON: Final = re.compile(r"\S*meson\.build:\d")
 # A header of GCC's own, or of its C++ library; lines of an error in a template that the source instantiates.
 _OF_HOST: Final = re.compile(
@@ -278,8 +282,9 @@ def _list_statements(block: ErrorBlock) -> Iterator[tuple[Line, str]]:
     messages = [line for line in block.lines if line is own or _is_own_message(line.text.strip())]
     at = next((index for index, line in enumerate(messages) if line is block.error), len(messages))
     after, before = messages[at + 1 :], messages[:at]
-    yield from ((line, line.text.strip()) for line in before if patterns.REASON.match(line.text.strip()))
     paragraph = " ".join(line.text.strip() for line in (block.error, *after))
+    if _OF_CMAKE.search(paragraph) is None:
+        yield from ((line, line.text.strip()) for line in before if patterns.REASON.match(line.text.strip()))
     if block.kind == "cmake" or (after and _GIVES_REASON.match(after[0].text.strip())):
         yield block.error, paragraph
     if thrown := _THROWN.match(block.error.text.strip()):
