@@ -31,8 +31,11 @@ _AFTER_A_LINE: Final = ("Caused by:", "hint: ", "× ", "Could not solve for ")
 _TELLING: Final = 10  # characters of an exception's text that are no accident elsewhere
 # The first line of a CMake Error that a narrow terminal has wrapped.
 _CUT_HEAD: Final = re.compile(r"CMake Error at [^()]*(?:\([^()]*)?$")
-# A warning of Python's that a module is not there: the program goes on without it.
-GOES_WITHOUT: Final = re.compile(r"\b[A-Z][a-z]+Warning: .{0,300}\bNo module named '")
+# A warning of Python's that something is not there, or its source: the program goes on without it.
+GOES_WITHOUT: Final = re.compile(
+    r"\b[A-Z][a-z]+Warning: .{0,300}(?:\bNo module named '|\bnot found\W{0,3}$|\b[Ww]ithout [A-Za-z])"
+    r"|^\s+(?:\w{1,40}\.){0,3}warn\("
+)
 # What CMake says in a build folder that was copied or moved, with where it was made.
 _MOVED: Final = re.compile(r"is different than the directory (\S{1,300}?)(?:[/\\]CMakeCache\.txt)? where ")
 _OF_TOOLS: Final = ("killed", "compiler", "linker")

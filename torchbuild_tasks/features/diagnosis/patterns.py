@@ -173,8 +173,7 @@ _COMMAND: Final = _any(
 )
 _MARKER: Final = _any(
     r"^\S*make(?:\.exe)?(?:\[\d+\])?: \*\*\* (?!.*\(ignored\)$)",
-    r"^ninja: build stopped",
-    r"^-- Configuring incomplete",
+    r"^ninja: build stopped|^-- Configuring incomplete",
     r"^(?:Build FAILED\.|Fehler beim Buildvorgang|生成失败|ビルドに失敗しました)",
     r"^NMAKE : fatal error U1077",
     r"^error: (?:command .{1,300} failed|metadata-generation-failed|legacy-install-failure)",
@@ -240,9 +239,8 @@ _PASSED: Final = re.compile(
 )
 # Only in logs of success: `make -k` also reaches [100%] after an error, and then install may be called.
 _WELL: Final = _any(
-    r"Successfully ",
-    r"Build succeeded|Der Buildvorgang wurde erfolgreich|生成成功|ビルドに成功",
-    r"Finished processing dependencies",
+    r"(?:Successfully |Build succeeded|Der Buildvorgang wurde erfolgreich|Finished processing dependencies)",
+    r"生成成功|ビルドに成功",
     r"\[(\d+)/\1\] ",
 )
 # A shell with set -x runs its next command, other than what it does last.
@@ -393,7 +391,9 @@ _NOTHING: Final = re.compile(
     rf"(?i:error summary: 0 errors|\b(?:0|no|zero) (?:\w+ )?{_BAD}\b(?:\(s\))?(?:,? from 0 contexts)?"
     rf"|\b{_BAD}(?: ?{_COUNTED}){{0,2}}\s{{0,40}}[:=]?\s{{0,40}}\b"
     rf"(?:0\b(?=\s*(?:$|[,;)/|]|[\w ]{{1,20}}[:=]))|none\W{{0,2}}$))"
-    r"|(?<=to remove) and \d+ not upgraded"
+    r"|(?<=to remove) and \d+ not upgraded|\b(?i:not|never|no) (?:an |a |really an? )?(?i:error|failure)\b"
+    r"|\b(?i:error|failure|fault|crash|signal|panic|timeout)[ -](?i:handlers?|handling|hooks?|callbacks?)\b"
+    r"(?! (?:\w+ )?(?i:called|invoked|fired|triggered|raised|caught|entered|reached))"
     r"|\b(?:(?:exit(?:ed|s)?|return(?:ed|s)?|finished|completed) )?(?:with )?(?:exit |return )?"
     r"(?:code|status|rc)[ :=]{1,3}0\b"
 )
@@ -473,15 +473,15 @@ OF_COMMIT: Final = re.compile(
 # No error, though it has a word for one.
 _MILD: Final = _any(
     r"(?<![/.\w-])(?i:warning(?! {2,}\w+ {2,})|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
-    r"^\[W\d{0,4}[\s:]",  # glog
+    r"^\[W\d{0,4}[\s:]|^\d* *\| |^#(?: |$)",  # the first: glog
     r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+|proceed\w*)\b",
     r"\b(?i:looking in (?:remotes|indexes|links))\b",
-    r"^Vulnerability [A-Z][\w ./()-]{1,60}:\s",  # lscpu, also in torch's collect_env
-    r"\bCould not collect$|^The item was not found\.$",  # torch's collect_env, CMake's --debug-find
+    r"^(?:Searching|Looking) for .{1,80}\b(?:[Dd]idn't|[Dd]id not|[Nn]ot) f(?:i|ou)nd in (?!any|all)",
+    # lscpu, torch's collect_env, CMake's --debug-find
+    r"^Vulnerability [A-Z][\w ./()-]{1,60}:\s|\bCould not collect$|^The item was not found\.$",
     # Announces what follows.
     r"^\w.{0,80}\b(?i:g[eo]t(?:ting)?|see|me?et|follow(?:s|ing)|this|these|same|shows?|encounter(?:ed)?|with)"
     r" (?:\w+ ){0,3}(?i:errors?|messages?|logs?)\W{0,2}:$",
-    r"^\d* *\| |^#(?: |$)",
     r"\b(?i:cache (?:hits?|misses|errors))\b\W{0,4}\d",  # statistics of ccache and sccache
     r"^(?i:cache|compil\w+|preprocess\w+|(?:un|non-)\w+|forced|average|could not use|failed dist\w+)\b"
     r"[\w ()/+.-]{0,50}:?\s{2,}\d[\d.,]*(?: ?(?:%|s|[kMG]i?B)| ?/ {0,8}\d+ \([ \d.]{1,8}%\))?$",

@@ -56,7 +56,7 @@ def common_prefix(start: bytes) -> re.Pattern[str] | None:
     if len(lines) < _LEAST:
         return None
     common = _common(lines) or (_common(lines[:-1]) if _FEW <= len(lines) < _LINES else [])
-    return re.compile(max(common, key=len)) if common else None
+    return re.compile(rf"^(?:{max(common, key=len)})") if common else None
 
 
 def _common(lines: Sequence[str]) -> Sequence[str]:

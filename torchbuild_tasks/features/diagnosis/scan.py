@@ -26,8 +26,8 @@ _ADJACENT: Final = 2
 # Where CMake reports that a program which it called failed, that has spoken before.
 _CALLS: Final = re.compile(r"\(execute_process\):")
 _CARET: Final = re.compile(r" *\^[~^]*$")  # a compiler, of the source in the line above
-# Git's message that is an error only at the end of a log.
-_GIT_ENDED: Final = re.compile(r"fatal: not a git repository \(or any")
+# What is an error only at the end of a log: Git's message, and the source of an exception that was cut off.
+_ENDED: Final = re.compile(r"\s*(?:fatal: not a git repository \(or any|raise \w{1,80}\([rfb]{0,2}[\"'].{8})")
 _WARNS: Final = re.compile(r".{0,60}\bWARN(?:ING)?\b")  # a logger, whose levels `clean` takes away
 _FAR: Final = 40  # lines after which a complaint that nothing came of is forgotten
 _PLACE: Final = re.compile(r' *File ".{1,300}", line \d+')
@@ -196,7 +196,7 @@ class LogScanner:
         last = [line for line in lines[on + 1 :] if not self._is_warning(line)]
         quoted = [line for line, below in itertools.pairwise(last) if _CARET.match(below.text)]
         messages = (line for line in last if not (line in quoted or patterns.is_command(line.text.strip())))
-        if last and _GIT_ENDED.match(last[-1].text.strip()):
+        if last and _ENDED.match(last[-1].text):
             return last[-1]
         bad = (line for line in messages if patterns.is_negative(line.text.strip()))
         return min(bad, key=lambda line: _WARNS.match(line.raw) is not None, default=None)
@@ -347,9 +347,7 @@ class LogScanner:
 
     def _line(self, number: int, raw: bytes) -> Line:
         text = self._decode(raw)
-        bare = without_colours(text) if self._before else text
-        if self._before and (before := self._before.match(bare)):
-            bare = bare[before.end() :]
+        bare = self._before.sub("", without_colours(text)) if self._before else text
         return Line(number, text.rstrip("\r"), clean(bare))
 
     def _close(self) -> None:

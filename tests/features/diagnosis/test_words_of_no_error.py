@@ -1,0 +1,46 @@
+"""A word for an error that no error has: a name, a denial, a warning, one place that was searched."""
+
+# ruff: noqa: E501  (a wording in one line)
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.diagnosis import read
+
+BUILT = "    Finished `dev` profile [unoptimized] target(s) in 0.20s\n"
+WARNS = "/v/setup.py:211: UserWarning: {}\n  warnings.warn({!r})\n"
+CUT = 'No CUDA runtime is found\nIf you cross-compile, this is not an error.\nFile "setup.py", line 60, in <module>\n    '
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        BUILT + "ERROR handler installed",
+        BUILT + "registered the signal handler",
+        BUILT + "this is not an error",
+        WARNS.format("libpng-config not found", "libpng-config not found"),
+        "copying a\n" + WARNS.format("Building x without PNG support", "Building x without PNG support"),
+        "Building x\nSearching for jpeglib.h. Didn't find in /usr/include",
+        "Building x\nLooking for b.h: not found in /usr/include",
+    ],
+)
+def test_it_is_none(log: str) -> None:
+    assert read(log).status == "clean"
+
+
+@pytest.mark.parametrize(
+    ("log", "line"),
+    [
+        (BUILT + "ERROR handler was called", 2),
+        (BUILT + "error: handler not installed", 2),
+        (BUILT + "ERROR: no error handler", 2),
+        ("Building x\nLooking for b.h: not found in any of these", 2),
+        (WARNS.format("x not found", "x not found") + "error: x is needed", 3),
+        # Where a log is cut off, the source of what was raised has its text.
+        (CUT + 'raise RuntimeError("--cuda_ext was requested, but nvcc was not found.', 4),
+        (CUT + "raise OSError(f'the compiler does not start", 4),
+    ],
+)
+def test_it_is_one(log: str, line: int) -> None:
+    assert read(log).line_number == line
