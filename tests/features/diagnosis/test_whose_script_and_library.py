@@ -7,7 +7,8 @@ from __future__ import annotations
 from tests.features.diagnosis.test_claims import elsewhere
 from tests.support.for_each import each_case
 
-STEP = "CMake Error at /b/x-prefix/src/x-stamp/x-configure-.cmake:49 (message):\n  Command failed: 1\n\n   '/usr/bin/cmake' '-GNinja' '-S' '/s/sub' '-B' '/b/x'\n"
+SCRIPT = "/b/x-prefix/src/x-stamp/x-configure-.cmake"
+STEP = f"CMake Error at {SCRIPT}:49 (message):\n  Command failed: 1\n\n   '/usr/bin/cmake' '-GNinja' '-S' '/s/sub' '-B' '/b/x'\n"
 INSTALL = 'CMake Error at build/cmake_install.cmake:71 (file):\n  file INSTALL cannot find\n  "/s/build/{}":\n  No such file or directory.\n'
 MADE = 'Traceback (most recent call last):\n  File "/u/pathlib.py", line 1116, in mkdir\n    os.mkdir(self, mode)\n'
 PARENTS = (
@@ -26,7 +27,11 @@ TRIED = "-- Checking for module 'mpi-c'\n--   Package 'mpi-c', required by 'virt
         (STEP + "\n  See also\n\n    /b/x-prefix/src/x-stamp/x-configure-*.log\n", "Read /b/x-prefix/src/x-stamp/x-configure-*.log", "if() above"),
         (STEP.replace("'-GNinja' ", "'-GNinja' '-DA=" + "b" * 300 + "' ") + "\n  See also\n\n    /b/x.log\n", "Read /b/x.log", "if() above"),
         (STEP, "stands above this line", "if() above"),
-        (STEP.replace("/b/x-prefix/src/x-stamp/x-configure-.cmake", "cmake/x.cmake"), "if() above", "has written"),
+        (STEP.replace(SCRIPT, "cmake/x.cmake"), "if() above", "has written"),
+        (STEP.replace(SCRIPT, "/b/_deps/x-src/a.cmake"), "if() above", "has written"),
+        (STEP.replace(SCRIPT, "/b/x-prefix/src/x/a.cmake"), "if() above", "has written"),
+        (STEP.replace(SCRIPT, "/b/_deps/x-subbuild/x-populate-prefix/tmp/x-gitclone.cmake"), "stands above this line", "if() above"),
+        (STEP.replace("failed: 1", "failed: No such file or directory").replace("/usr/bin/cmake", "zork"), "zork", "has written"),
         # A library that another's release brings is copied, and not made, by a build.
         (INSTALL.format("lib/libnvrtc-builtins.so.13.0"), "take it out of the install() rule", "--target NAME"),
         (INSTALL.format("lib/libcudart.so.12"), "take it out of the install() rule", "--target NAME"),
@@ -40,6 +45,10 @@ TRIED = "-- Checking for module 'mpi-c'\n--   Package 'mpi-c', required by 'virt
         # A library of one's own may only lack the other in its link; an installed one has it there.
         ("ImportError: /p/_C.so: undefined symbol: cublasLtMatmulX", "Where -lcublasLt is not among them", "pip check"),
         ("ImportError: /p/_C.so: undefined symbol: cublasFoo", "Where -lcublas is not among them", "pip check"),
+        ("ImportError: ./_C.so: undefined symbol: cublasLtMatmulX", "readelf -d ./_C.so", "pip check"),
+        ("ImportError: build/lib/_C.so: undefined symbol: cublasLtMatmulX", "readelf -d build/lib/_C.so", "pip check"),
+        ("ImportError: /s/cuda_ext/_C.so: undefined symbol: cublasLtMatmulX", "readelf -d /s/cuda_ext/_C.so", "pip check"),
+        ("ImportError: /usr/local/cuda/lib64/libcublas.so.12: undefined symbol: cublasLtMatmulX", "pip check", "readelf"),
         ("ImportError: /e/torch/lib/libtorch_cuda.so: undefined symbol: cublasLtMatmulX", "pip check", "readelf"),
         ("ImportError: /e/site-packages/torch/lib/libx.so: undefined symbol: cublasLtMatmulX", "pip check", "readelf"),
         # A folder that is made with all above it, and cannot be.

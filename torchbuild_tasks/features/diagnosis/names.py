@@ -37,8 +37,8 @@ _PLACES: Final = {
 }
 # Where a script of CMake stops by itself, and the frames of a traceback.
 _BY_SCRIPT: Final = re.compile(r"CMake Error at (\S{1,200}:\d+) \(message\)")
-# Where CMake writes scripts of its own, for a step of ExternalProject or FetchContent.
-_OF_STEP: Final = re.compile(r"-(?:stamp|prefix|subbuild)/|(?:^|/)(?:CMakeFiles|_deps)/")
+# Where CMake writes scripts of its own, for a step of ExternalProject or FetchContent; not what that fetched.
+_OF_STEP: Final = re.compile(r"-(?:stamp|subbuild)/|-prefix/(?:src/)?tmp/")
 _FRAME: Final = re.compile(r'File "([^"\n]{1,300})", line (\d+)')
 _OF_LIBRARY: Final = re.compile(
     r"^<|[/\\](?:subprocess|runpy|importlib|concurrent|threading|build_meta|setuptools|pip)\b"
