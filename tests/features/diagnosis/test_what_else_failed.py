@@ -39,6 +39,18 @@ def test_a_target_of_ninja_that_failed_otherwise_is_named() -> None:
     assert "Also failed, line 10 (x.dir/b.cpp.o): b.cpp:7:72: error" in reading_text(reading)
 
 
+def test_another_library_that_the_same_link_lacks_is_named() -> None:
+    lacks = "/usr/bin/ld: cannot find -l{}: No such file or directory\n"
+    link = "FAILED: x.so\nc++ -shared -o x.so a.o\n" + lacks.format("openblas") + lacks.format("nvinfer")
+    reading = read(
+        link + lacks.format("openblas") + "collect2: error: ld returned 1 exit status\n" + _STOPPED
+    )
+    (other,) = reading.also
+    assert (reading.line_number, other.line_number, other.target) == (3, 4, "")
+    assert "nvinfer" in other.cause
+    assert "Also failed, line 4: /usr/bin/ld: cannot find -lnvinfer" in reading_text(reading)
+
+
 def test_the_same_cause_of_another_target_is_not_told_twice() -> None:
     assert not read(f"{_HEADER}{_HEADER.replace('a.cpp', 'b.cpp')}{_STOPPED}").also
 

@@ -17,9 +17,17 @@ from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.audience import read_audience
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
 from torchbuild_tasks.features.diagnosis.bringing import our_command
-from torchbuild_tasks.features.diagnosis.kinds import COMPILED, Kind, is_message, kind_book, read_kind
+from torchbuild_tasks.features.diagnosis.kinds import (
+    COMPILED,
+    Kind,
+    KindBook,
+    is_message,
+    kind_book,
+    read_kind,
+)
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.names import list_names
+from torchbuild_tasks.features.diagnosis.others import Other
 from torchbuild_tasks.features.diagnosis.part import WIDTH, find_component
 from torchbuild_tasks.features.diagnosis.prefix import common_prefix
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
@@ -71,10 +79,11 @@ def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Readin
 def _read_others(
     scanner: LogScanner, first: Reading, book: FailureBook, machine: Machine
 ) -> Sequence[OtherError]:
-    """Return what failed in other targets, one of each cause that the first error does not have."""
+    """Return what failed beside or after the first error, one of each cause that it does not have."""
     told = {_cause_of(first)}
     also: list[OtherError] = []
-    for other in scanner.others.found if first.status != "clean" else ():
+    beside = _list_beside(scanner.found, first, kind_book(machine.catalog))
+    for other in (*beside, *scanner.others.found) if first.status != "clean" else ():
         if not any(other.lines) or other.number <= first.line_number or len(also) == MOST:
             continue
         text = b"".join(line + b"\n" for line in other.lines)
@@ -93,6 +102,19 @@ def _read_others(
                 )
             )
     return also
+
+
+def _list_beside(block: ErrorBlock | None, first: Reading, kinds: KindBook) -> Iterator[Other]:
+    """Yield the lines of the first error's own block with another library that is missing as well."""
+    for line in block.lines if block is not None else ():
+        kind = kinds.read_line(line, line.text.strip()) if line.number > first.line_number else None
+        if (
+            kind
+            and kind.row.look == "library"
+            and kind.row.id == first.kind
+            and kind.subject != first.subject
+        ):
+            yield Other(target="", number=line.number, lines=(line.text.encode(),))
 
 
 def _cause_of(reading: Reading) -> tuple[str, str]:

@@ -47,7 +47,8 @@ def reading_text(reading: Reading) -> str:
 def _other_text(other: OtherError) -> str:
     cause = f"\n  {other.cause}" if other.cause else ""
     line = without_colours(other.error_line).strip()
-    return f"Also failed, line {other.line_number} ({other.target}): {line}{cause}\n"
+    target = f" ({other.target})" if other.target else ""
+    return f"Also failed, line {other.line_number}{target}: {line}{cause}\n"
 
 
 def diagnoses_text(diagnoses: Sequence[Diagnosis], first: str = "Cause") -> str:
