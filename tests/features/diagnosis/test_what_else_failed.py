@@ -51,6 +51,11 @@ def test_another_library_that_the_same_link_lacks_is_named() -> None:
     assert "Also failed, line 4: /usr/bin/ld: cannot find -lnvinfer" in reading_text(reading)
 
 
+def test_what_the_loader_says_of_one_library_is_no_second_one() -> None:
+    text = "ImportError: dlopen(/v/x.so, 6): Library not loaded: @rpath/liba.5.dylib\n"
+    assert not read(f"{text}  Referenced from: /v/x.so\n  Reason: image not found\n").also
+
+
 def test_the_same_cause_of_another_target_is_not_told_twice() -> None:
     assert not read(f"{_HEADER}{_HEADER.replace('a.cpp', 'b.cpp')}{_STOPPED}").also
 

@@ -58,6 +58,7 @@ _UNNAMED: Final = "compiler identification is unknown"
 _ALONE: Final = re.compile(r"\s*[A-Z]\w{1,60}(?:Error|Exception|Timeout|NotFound|Missing)\s*")
 _PLACE: Final = re.compile(r"\s*at \S{1,400}:\d{1,6} in \w")
 _SENTENCE: Final = re.compile(r"(?<=[.:]) (?=[A-Z])")
+_NOT_LINKED: Final = "missing-library"  # a linker names each that it does not find
 _LONG: Final = 40  # characters of a sentence that says something by itself
 
 
@@ -108,12 +109,7 @@ def _list_beside(block: ErrorBlock | None, first: Reading, kinds: KindBook) -> I
     """Yield the lines of the first error's own block with another library that is missing as well."""
     for line in block.lines if block is not None else ():
         kind = kinds.read_line(line, line.text.strip()) if line.number > first.line_number else None
-        if (
-            kind
-            and kind.row.look == "library"
-            and kind.row.id == first.kind
-            and kind.subject != first.subject
-        ):
+        if kind and kind.row.id == first.kind == _NOT_LINKED and kind.subject != first.subject:
             yield Other(target="", number=line.number, lines=(line.text.encode(),))
 
 
