@@ -213,9 +213,10 @@ def best_toolkit(
 
     nearer = [each for each in candidates if each.place < 2 and fits_all(each)]
     fitting = nearer or [each for each in candidates if each.place == 2 and fits_all(each)]
-    planned = choose_toolkit(question).version if fitting else None
+    chosen = choose_toolkit(question) if fitting else ChosenToolkit()
+    planned = chosen.version
     # One that is asked for and not here comes before what is here.
-    asked_for = asked_series(question) if fitting and planned is None else None
+    asked_for = _meant(question, chosen) if fitting and planned is None else None
     gpus = devices(question) if fitting else ()
     present = {device.capability for device in gpus}
     built = _built(question)
@@ -230,6 +231,12 @@ def best_toolkit(
         return each.weight, not ours, other, each.place, each.version != planned, *last
 
     return min(fitting, key=away, default=None)
+
+
+def _meant(question: Question, chosen: ChosenToolkit) -> Version | None:
+    """Return the series that is asked for, if only by the folder of one that cannot be used."""
+    broken = {series_of(each.version) for each in chosen.broken}
+    return asked_series(question) or (broken.pop() if len(broken) == 1 else None)
 
 
 def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
