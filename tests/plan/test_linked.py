@@ -92,12 +92,16 @@ def test_where_the_checkouts_own_is_empty_too_cmake_stops(path: str) -> None:
     assert finding.status == "error" and f"{path} is empty" in finding.text
 
 
-def test_what_a_flag_names_on_another_machine_was_not_looked_into() -> None:
-    for words, status in (((), "error"), (("CMAKE_PREFIX_PATH=/opt/opencl",), "unknown")):
-        question = ask(facts(), set=("USE_OPENCL=1", *words))
+@pytest.mark.parametrize("word", ["USE_OPENCL=1", "USE_MKLDNN_ACL=1"])
+def test_what_a_flag_names_on_another_machine_was_not_looked_into(word: str) -> None:
+    """Nor is that folder among those of which a finding says that they were looked into."""
+    for words, status in (((), "error"), (("CMAKE_PREFIX_PATH=/opt/other",), "unknown")):
+        question = ask(facts(), set=(word, *words))
         request = replace(question.request, facts="machine.json")
         (finding,) = told(plan_of_question(replace(question, request=request)))
         assert finding.status == status
+        assert ("looked for in CMAKE_PREFIX_PATH=/opt/other" in finding.text) is (status == "unknown")
+        assert ("looked in" in finding.text) is (status == "error")
 
 
 def test_all_that_one_switch_needs_is_one_command() -> None:
@@ -142,7 +146,7 @@ def test_a_system_without_such_a_package_is_told_the_folder() -> None:
 
 
 def test_the_variable_that_alone_leads_to_it_is_named() -> None:
-    """cmake/public/ComputeLibrary.cmake reads ACL_ROOT_DIR of the environment and nothing else."""
+    """cmake/public/ComputeLibrary.cmake reads ACL_ROOT_DIR of the environment, as FindACL.cmake does."""
     (finding,) = told(plan_of(facts(), set=("USE_MKLDNN_ACL=1",)))
     assert "--set ACL_ROOT_DIR=FOLDER" in finding.fix and "CMAKE_PREFIX_PATH=" not in finding.fix
     assert not told(plan_of(facts(), set=("USE_MKLDNN_ACL=1", "ACL_ROOT_DIR=/opt/acl")))

@@ -203,7 +203,7 @@ class LinkedRow(FilesRow, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     A package `python` brings it, too. `without` is what happens where it is missing, `own` the folder of the
     checkout's own. With `toolkit` it is looked for among CUDA's libraries and parts. `only` is the one
-    variable that leads to it, where CMAKE_PREFIX_PATH does not.
+    variable to name it by, where CMAKE_PREFIX_PATH leads not every module, or not every layout, to it.
     """
 
     switches: tuple[str, ...]

@@ -114,7 +114,7 @@ def _is_in_toolkit(question: Question, toolkit: ChosenToolkit, row: LinkedRow) -
 def _was_looked_for(question: Question, row: LinkedRow) -> bool:
     """Say whether the facts tell of it; on another machine nobody looked into what a flag names."""
     named = question.decided.get(PREFIX_PATH)
-    if question.request.facts and named and named.source != "environment" and not row.only:
+    if question.request.facts and named and named.source != "environment":
         return False
     return row.toolkit != () or question.facts.linked is not None
 

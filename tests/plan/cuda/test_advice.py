@@ -134,6 +134,24 @@ def test_a_gpu_that_runs_the_code_of_its_major_needs_no_other_toolkit() -> None:
     assert "it runs that of 8.6" in finding.text and "CUDA 11.8 is the first" in finding.text
 
 
+@pytest.mark.parametrize(
+    ("torch", "capability", "series"),
+    [
+        ("2.0.1", "8.9", "11.8"),
+        ("2.0.1", "9.0", "11.8"),
+        ("2.0.1", "8.6", "11.7"),
+        ("1.13.1", "8.9", "11.7"),  # neither of upstream's two has code for it
+    ],
+)
+def test_of_upstreams_toolkits_the_one_with_code_for_the_gpu_is_advised(
+    torch: str, capability: str, series: str
+) -> None:
+    """Of two without it the nearest to upstream's own is."""
+    compilers = (tool("g++", "11.4.0"), tool("gcc", "11.4.0"))
+    plan = plan_of(machine(torch, "12.1", capability=capability, compilers=compilers), cuda=True)
+    assert f"nstall CUDA {series} " in found(plan.findings, "cuda-toolkit").fix
+
+
 @pytest.mark.parametrize("torch", ["2.0.1", "2.1.2", "2.2.2"])
 def test_a_torch_that_12_4_does_not_compile_is_never_sent_there(torch: str) -> None:
     for here in ("12.4", "12.6", "12.8"):

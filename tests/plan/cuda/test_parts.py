@@ -75,7 +75,45 @@ def test_kineto_without_cupti(flags: dict[str, Any], parts: dict[str, str], expe
     assert statuses(plan.findings, "cuda-parts") == expected
 
 
-def test_a_runtime_that_cannot_be_linked_stops_every_build() -> None:
-    plan = plan_of(of(libraries=None), cuda=True)
-    assert "libcudart.so" in found(plan.findings, "cuda-toolkit").text
-    assert plan.verdict == "refuse"
+@pytest.mark.parametrize(
+    ("distribution", "lacking", "says", "line"),
+    [
+        ("Ubuntu 24.04", {"libraries": None}, "libcudart.so", "apt install cuda-cudart-dev-12-4."),
+        ("Ubuntu 24.04", {"headers": False}, "cuda_runtime.h", "apt install cuda-cudart-dev-12-4."),
+        ("Rocky Linux 9.4", {"libraries": None}, "libcudart.so", "dnf install cuda-cudart-devel-12-4."),
+        ("Ubuntu 24.04", {"nvcc": None}, "no nvcc", "apt install cuda-nvcc-12-4."),
+        (
+            "Ubuntu 24.04",
+            {"libraries": None, "lacks": LACKS},
+            "libcudart.so",
+            "apt install cuda-cudart-dev-12-4 cuda-libraries-dev-12-4.",
+        ),
+        ("Gentoo Linux", {"libraries": None}, "libcudart.so", "Or install the rest of cuda-12.4."),
+        ("Ubuntu 24.04", {"problem": "its nvcc does not start"}, "does not start", ""),
+    ],
+)
+@pytest.mark.parametrize(
+    "asked", [{}, {"cuda_toolkit": "12.4"}, {"cuda_toolkit": "/usr/local/cuda-12.4"}], ids=str
+)
+def test_a_toolkit_that_compiles_nothing_is_completed_where_it_is(
+    distribution: str, lacking: dict[str, Any], says: str, line: str, asked: dict[str, Any]
+) -> None:
+    """Whether it is asked for or the only one; or one of its series is put together."""
+    plan = plan_of(of(distribution, **lacking), cuda=True, **asked)
+    finding = found(plan.findings, "cuda-toolkit")
+    assert plan.verdict == "refuse" and says in finding.text
+    assert "--cuda-toolkit pypi:12.4" in finding.fix
+    assert line in finding.fix and (" Or install what" in finding.fix or "rest of" in finding.fix) is bool(
+        line
+    )
+
+
+@pytest.mark.parametrize("series", ["12.6", "12.8", "13.0"])
+def test_for_a_half_toolkit_one_of_its_own_series_is_put_together(series: str) -> None:
+    """Wherever it lies: its folder may be called anything."""
+    half = toolkit(series, path="/opt/half", libraries=None)
+    facts = replace(cuda_facts(half), tree=tree(version="2.9.1"))
+    ways: list[dict[str, Any]] = [{}, {"cuda_toolkit": "/opt/half"}]
+    for flags in ways:
+        fix = found(plan_of(facts, cuda=True, arch="8.6", **flags).findings, "cuda-toolkit").fix
+        assert f"--cuda-toolkit pypi:{series}" in fix and "install the rest of half" in fix

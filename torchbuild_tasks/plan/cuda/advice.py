@@ -21,6 +21,7 @@ from torchbuild_tasks.plan.compiler import (
     choose_compilers,
     list_installable,
 )
+from torchbuild_tasks.plan.cuda.archs import without_own_code
 from torchbuild_tasks.plan.cuda.candidates import (
     WEIGHTS,
     Candidate,
@@ -194,7 +195,8 @@ def best_toolkit(
 
     Those that are here or can be put together come first, then what weighs least, then those of the planned
     one's major, then what is installed, then the planned series, then what does not call a GPU here
-    deprecated, then what upstream built this torch with, then what is nearest to its own.
+    deprecated, then what upstream built this torch with, then what makes code of its own for the GPUs here,
+    then what is nearest to its own.
 
     Args:
         question: what is planned.
@@ -211,21 +213,30 @@ def best_toolkit(
 
     nearer = [each for each in candidates if each.place < 2 and fits_all(each)]
     fitting = nearer or [each for each in candidates if each.place == 2 and fits_all(each)]
-    planned = choose_toolkit(question).version if fitting else None
+    chosen = choose_toolkit(question) if fitting else ChosenToolkit()
+    planned = chosen.version
     # One that is asked for and not here comes before what is here.
-    asked_for = asked_series(question) if fitting and planned is None else None
-    present = {device.capability for device in devices(question)} if fitting else set()
-    built = {Version(text) for row in torch_rows(question) for text in row.built}
+    asked_for = _meant(question, chosen) if fitting and planned is None else None
+    gpus = devices(question) if fitting else ()
+    present = {device.capability for device in gpus}
+    built = _built(question)
 
-    def away(each: Candidate) -> tuple[int, bool, bool, int, bool, bool, bool, int]:
+    def away(each: Candidate) -> tuple[int, bool, bool, int, bool, bool, bool, bool, int]:
         other = planned is not None and each.version.major != planned.major
         row = cuda_row(question, each.version)
         old = row is not None and bool(present & {*row.deprecated})
-        last = old, each.version not in built, distance(question, each.version)
+        others = each.version not in built, not _is_usual(question, each.version, gpus)
+        last = old, *others, distance(question, each.version)
         ours = asked_for is not None and each.version == asked_for
         return each.weight, not ours, other, each.place, each.version != planned, *last
 
     return min(fitting, key=away, default=None)
+
+
+def _meant(question: Question, chosen: ChosenToolkit) -> Version | None:
+    """Return the series that is asked for, if only by the folder of one that cannot be used."""
+    broken = {series_of(each.version) for each in chosen.broken}
+    return asked_series(question) or (broken.pop() if len(broken) == 1 else None)
 
 
 def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
@@ -432,7 +443,7 @@ def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> O
         others = (
             (as_if, _name(question, each))
             for as_if in built
-            for each in _nearest_toolkits(as_if, candidates)
+            for each in _nearest_toolkits(as_if, candidates, gpus)
             if suits(_findings_with(as_if, each, gpus))
         )
         for as_if, name in chain(names, others):
@@ -442,12 +453,31 @@ def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> O
     return None
 
 
-def _nearest_toolkits(question: Question, candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Return those with which torch is known to build, the nearest first."""
+def _nearest_toolkits(
+    question: Question, candidates: Iterable[Candidate], gpus: tuple[Device, ...]
+) -> list[Candidate]:
+    """Return those with which torch is known to build, the usual and the nearest first."""
     known = (
         each for each in candidates if all(admits(row.cuda, each.version) for row in torch_rows(question))
     )
-    return sorted(known, key=lambda each: (each.place, distance(question, each.version)))
+
+    def away(each: Candidate) -> tuple[int, bool, int]:
+        return each.place, not _is_usual(question, each.version, gpus), distance(question, each.version)
+
+    return sorted(known, key=away)
+
+
+def _built(question: Question) -> set[Version]:
+    """Return what upstream built this torch with."""
+    return {Version(text) for row in torch_rows(question) for text in row.built}
+
+
+def _is_usual(question: Question, version: Version, gpus: tuple[Device, ...]) -> bool:
+    """Say whether upstream built this torch with a release, and that makes code of their own for these GPUs.
+
+    A GPU runs the code of an older one of its major, so what upstream never built with is not better for it.
+    """
+    return version in _built(question) and not without_own_code(question, version, gpus)
 
 
 def _findings_with(question: Question, candidate: Candidate, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:

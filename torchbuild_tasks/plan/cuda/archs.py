@@ -157,6 +157,14 @@ def _capability_for(catalog: Catalog, wanted: Capability, cuda: Version | None) 
     return wanted
 
 
+def without_own_code(question: Question, cuda: Version, gpus: Iterable[Device]) -> tuple[Device, ...]:
+    """Return the GPUs for which this release makes no code of their own, or this torch reads none."""
+    known = known_archs(question, ChosenToolkit(version=cuda))
+    able = [each for each in known if is_known(question, each, "build")]
+    wanted = [(device, capability(device.capability)) for device in gpus if device.capability]
+    return tuple(device for device, code in wanted if capability_for(question, code, cuda).plain not in able)
+
+
 def runs_on(question: Question, archs: tuple[Arch, ...], device: Capability) -> bool:
     """Say whether a device has code in the list: a cubin of its major that is not newer, or older PTX.
 

@@ -31,7 +31,7 @@ from torchbuild_tasks.plan.cuda.archs import (
 from torchbuild_tasks.plan.cuda.cudnn import check_cudnn
 from torchbuild_tasks.plan.cuda.devices import visible_devices
 from torchbuild_tasks.plan.cuda.managed import managed_series
-from torchbuild_tasks.plan.cuda.parts import check_parts
+from torchbuild_tasks.plan.cuda.parts import check_parts, or_complete
 from torchbuild_tasks.plan.cuda.toolkit import (
     FOLDER,
     MANAGED,
@@ -284,7 +284,7 @@ def check_toolkit(
 ) -> tuple[Finding, ...]:
     """Report every finding about the toolkit of a CUDA build."""
     if chosen.problem:
-        fix = f"{_known(question)}{ADVISED}{OR_OTHERS}"
+        fix = f"{_known(question)}{ADVISED}{OR_OTHERS}{or_complete(question, chosen)}"
         return (Finding.error(TOOLKIT_ID, chosen.problem, fix),)
     if chosen.choice is None:
         return (_none(question, chosen),)
@@ -306,7 +306,7 @@ def _none(question: Question, chosen: ChosenToolkit) -> Finding:
     text = f"no CUDA toolkit with nvcc was found{looked}"
     if chosen.passed_over:
         text = f"no CUDA toolkit here can compile: {'; '.join(chosen.passed_over)}"
-    fix = f"Name one with --cuda-toolkit PATH. {ADVISED}"
+    fix = f"Name one with --cuda-toolkit PATH. {ADVISED}{or_complete(question, chosen)}"
     asked = decide(question, "USE_CUDA")
     if asked and asked.source not in ("flag", "default"):  # the user may not know of it
         text += f"; CUDA is asked for by {asked.because}"

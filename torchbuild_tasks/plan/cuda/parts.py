@@ -22,6 +22,8 @@ PARTS_ID: Final = "cuda-parts"
 _ELSEWHERE: Final = ("CMAKE_PREFIX_PATH", "CMAKE_LIBRARY_PATH", "CUDAToolkit_ROOT")
 # Of NVIDIA's repositories for apt, and for dnf and zypper (developer.download.nvidia.com/compute/cuda/repos).
 _PACKAGES: Final = {
+    "nvcc": {"apt": "cuda-nvcc", "": "cuda-nvcc"},
+    "runtime": {"apt": "cuda-cudart-dev", "": "cuda-cudart-devel"},
     "libraries": {"apt": "cuda-libraries-dev", "": "cuda-libraries-devel"},
     "cupti": {"apt": "cuda-cupti-dev", "": "cuda-cupti"},
 }
@@ -49,6 +51,17 @@ def check_parts(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
         yield Finding.warn(PARTS_ID, text, fix)
 
 
+def or_complete(question: Question, chosen: ChosenToolkit) -> str:
+    """Return how to complete the toolkit that was meant, behind another way; "" for one whose nvcc fails."""
+    toolkit = next((each for each in chosen.broken if not (each.problem or each.managed)), None)
+    if toolkit is None:
+        return ""
+    parts = [] if toolkit.nvcc else ["nvcc"]
+    parts += [] if toolkit.headers and toolkit.libraries else ["runtime"]
+    parts += ["libraries"] if toolkit.lacks and not question.facts.tree.sample else []
+    return f" Or {_install(question, toolkit, *parts)}."
+
+
 def _profiles(question: Question) -> bool:
     """Say whether Kineto will be built, and with CUPTI."""
     kineto, without = decide(question, "USE_KINETO"), decide(question, "LIBKINETO_NOCUPTI")
@@ -56,12 +69,13 @@ def _profiles(question: Question) -> bool:
     return bool(state.of("USE_KINETO")) and not (without and truth(without.value))
 
 
-def _install(question: Question, toolkit: Toolkit, part: str) -> str:
-    """Return how to install a part beside a toolkit that NVIDIA's packages have put in its folder."""
+def _install(question: Question, toolkit: Toolkit, *parts: str) -> str:
+    """Return how to install parts beside a toolkit that NVIDIA's packages have put in its folder."""
     facts, series = question.facts, series_of(toolkit.version)
     manager = system_manager(facts, question.catalog)
-    name = _PACKAGES[part].get("" if manager in _OF_RPM else manager)
-    if not (name and series and plain_path(toolkit.path) == f"/usr/local/cuda-{series}"):
+    names = [_PACKAGES[part].get("" if manager in _OF_RPM else manager) for part in parts]
+    if not (all(names) and series and plain_path(toolkit.path) == f"/usr/local/cuda-{series}"):
         return f"install the rest of {file_name(toolkit.path)}"
-    line = installer(facts, question.catalog).format(package=f"{name}-{series.major}-{series.minor}")
+    packages = " ".join(f"{name}-{series.major}-{series.minor}" for name in names)
+    line = installer(facts, question.catalog).format(package=packages)
     return f"install what is missing from NVIDIA's repository: {line}"

@@ -111,7 +111,7 @@ def _choose_asked(question: Question, wanted: str, because: str, source: Source)
         places = " and ".join(toolkit.path for toolkit in able)
         problem = f"there are {len(able)} CUDA toolkits of version {wanted}: {places}"
         return ChosenToolkit(problem=problem)
-    return ChosenToolkit(problem=_none_of(question, wanted, because, matching))
+    return ChosenToolkit(problem=_none_of(question, wanted, because, matching), broken=(*matching,))
 
 
 def _in_digits(word: str) -> str:
@@ -175,7 +175,8 @@ def _choose_named(question: Question, named: Choice) -> ChosenToolkit:
 
 def _choose_found(toolkit: Toolkit, because: str, source: Source) -> ChosenToolkit:
     if reason := why_unusable(toolkit):
-        return ChosenToolkit(problem=f"{toolkit.path} ({because}) cannot be used: {reason}")
+        problem = f"{toolkit.path} ({because}) cannot be used: {reason}"
+        return ChosenToolkit(problem=problem, broken=(toolkit,))
     text = f"{toolkit.name}, found via {toolkit.found_via}; {because}"
     choice = Choice(name="CUDA toolkit", value=toolkit.path, because=text, source=source)
     return ChosenToolkit(choice=choice, toolkit=toolkit, version=series_of(toolkit.version))
@@ -187,7 +188,7 @@ def _first_that_fits(question: Question) -> ChosenToolkit:
     passed_over = tuple(f"{t.path}: {reasons[t.path]}" for t in found if reasons[t.path])
     able = [toolkit for toolkit in found if not why_unusable(toolkit)]
     if not able:
-        return ChosenToolkit(passed_over=passed_over)
+        return ChosenToolkit(passed_over=passed_over, broken=found)
     best = _nearest(question, [toolkit for toolkit in able if not reasons[toolkit.path]] or able[:1])
     skipped = f"; passed over {'; '.join(passed_over)}" if passed_over and best is not able[0] else ""
     text = f"{best.name}, found via {best.found_via}{skipped}"

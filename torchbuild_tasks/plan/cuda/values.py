@@ -23,7 +23,8 @@ class ChosenToolkit(msgspec.Struct, frozen=True, kw_only=True):
 
     `toolkit` is what was found in its folder; None for one that is still to be put together
     (`managed`, from `artifacts`). `root` and `version` are set for both. `problem` says why the requested
-    one is not available, `passed_over` why others were not chosen.
+    one is not available, `passed_over` why others were not chosen. `broken` are those that were meant and
+    cannot be used.
     """
 
     choice: Choice | None = None
@@ -33,6 +34,7 @@ class ChosenToolkit(msgspec.Struct, frozen=True, kw_only=True):
     version: Version | None = None
     problem: str = ""
     passed_over: tuple[str, ...] = ()
+    broken: tuple[Toolkit, ...] = ()
 
     @property
     def name(self) -> str:
