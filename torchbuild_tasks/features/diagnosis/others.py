@@ -33,7 +33,7 @@ _OF_MAKE: Final = re.compile(rb"\bg?make(?:\.exe)?(?:\[\d+\])?: |recipe for targ
 _PIP: Final = "pip"
 
 
-class Other(msgspec.Struct, frozen=True):
+class Other(msgspec.Struct, frozen=True, kw_only=True):
     """The lines that a target failed with, of which the first has this number in the log."""
 
     target: str
@@ -61,7 +61,7 @@ class Others:
         made = ((target, *self._errors.get(_name(target), above)) for target, above in self._made.items())
         projects = ((name, *error) for name, error in self._errors.items() if _PROJECT in error[1][0])
         failed = [
-            Other(target.decode("utf-8", "replace"), number, tuple(lines))
+            Other(target=target.decode("utf-8", "replace"), number=number, lines=tuple(lines))
             for target, number, lines in (*self._below, *made, *projects)
         ]
         return sorted(failed, key=lambda each: each.number) if len(failed) > 1 else ()
