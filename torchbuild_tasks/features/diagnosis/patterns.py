@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
+from torchbuild_tasks.features.diagnosis import complaints
 from torchbuild_tasks.features.diagnosis.decode import NUMBER
 
 Kind = Literal["killed", "linker", "compiler", "python", "cmake", "make", "ninja", "words"]
@@ -173,7 +174,8 @@ _COMMAND: Final = _any(
 )
 _MARKER: Final = _any(
     r"^\S*make(?:\.exe)?(?:\[\d+\])?: \*\*\* (?!.*\(ignored\)$)",
-    r"^ninja: build stopped|^-- Configuring incomplete",
+    r"^ninja: build stopped",
+    r"^-- Configuring incomplete",
     r"^(?:Build FAILED\.|Fehler beim Buildvorgang|生成失败|ビルドに失敗しました)",
     r"^NMAKE : fatal error U1077",
     r"^error: (?:command .{1,300} failed|metadata-generation-failed|legacy-install-failure)",
@@ -239,8 +241,9 @@ _PASSED: Final = re.compile(
 )
 # Only in logs of success: `make -k` also reaches [100%] after an error, and then install may be called.
 _WELL: Final = _any(
-    r"(?:Successfully |Build succeeded|Der Buildvorgang wurde erfolgreich|Finished processing dependencies)",
-    r"生成成功|ビルドに成功",
+    r"Successfully ",
+    r"Build succeeded|Der Buildvorgang wurde erfolgreich|生成成功|ビルドに成功",
+    r"Finished processing dependencies",
     r"\[(\d+)/\1\] ",
 )
 # A shell with set -x runs its next command, other than what it does last.
@@ -378,113 +381,9 @@ _ENDS: Final = _any(
 _NO_END: Final = re.compile(r"n't|\b(?:not|cannot)\b|\b(?i:fail)|\b[1-9]\d* errors?\b")
 # What says nothing of how a step has ended.
 QUIET: Final = _any(r"\S*make\[\d+\]: Leaving directory", r"#(?: |$)", r"https?://\S+$")
-# Counts of zero: "0 errors", "Killed workers: 0", "exited with code 0".
-_BAD: Final = (
-    r"(?:errors?|fail\w*|kill\w*|crash\w*|abort\w*|time-?outs?|timed out|lost|dropped|reject\w*|fatal"
-    r"|unreachable|broken|missing|problems?|issues?|conflicts?)"
-)
-_COUNTED: Final = (
-    r"(?:\(?s\)?|\(OOM\)|jobs|workers|processes|tests|ranges|compilations|connections|builds|units|steps|hits"
-    r"|files|packages|targets|count|total|cases|requests|tasks|objects|calls|summary)"
-)
-_NOTHING: Final = re.compile(
-    rf"(?i:error summary: 0 errors|\b(?:0|no|zero) (?:\w+ )?{_BAD}\b(?:\(s\))?(?:,? from 0 contexts)?"
-    rf"|\b{_BAD}(?: ?{_COUNTED}){{0,2}}\s{{0,40}}[:=]?\s{{0,40}}\b"
-    rf"(?:0\b(?=\s*(?:$|[,;)/|]|[\w ]{{1,20}}[:=]))|none\W{{0,2}}$))"
-    r"|(?<=to remove) and \d+ not upgraded|\b(?i:not|never|no) (?:an |a |really an? )?(?i:error|failure)\b"
-    r"|\b(?i:error|failure|fault|crash|signal|panic|timeout)[ -](?i:handlers?|handling|hooks?|callbacks?)\b"
-    r"(?! (?:\w+ )?(?i:called|invoked|fired|triggered|raised|caught|entered|reached))"
-    r"|\b(?:(?:exit(?:ed|s)?|return(?:ed|s)?|finished|completed) )?(?:with )?(?:exit |return )?"
-    r"(?:code|status|rc)[ :=]{1,3}0\b"
-)
-# Messages of the C library for a failed call.
-_ERRNO: Final = (
-    r"(?:No such file or directory|[Ee]xec format error|[Cc]annot allocate memory|File too large|Bad address"
-    r"|No space left on device|Too many open files|Read-only file system|Input/output error|Broken pipe"
-    r"|Stale (?:NFS )?file handle|(?:Permission|Access) denied|Resource temporarily unavailable"
-    r"|Argument list too long|Disk quota exceeded|Operation not (?:permitted|supported)|Text file busy"
-    r"|(?:Device or resource|Resource) busy|Is a directory|Not a directory|File name too long"
-    r"|Structure needs cleaning|Connection (?:refused|reset by peer|timed out)|No route to host|Bus error"
-    r"|Network is unreachable|Invalid (?:argument|cross-device link)|Transport endpoint is not connected)"
-)
-# The form of an error of any program: its word at the start, after a place, or with a code.
-_LOUD: Final = _any(
-    r"^(?:\W{0,4}|.{0,120}[\s:\]|])"
-    r"(?:(?i:fatal|error|critical|panic)|Erreur|Fehler|Errore|Erro|ОШИБКА|错误|エラー|오류)"
-    r"(?:\s?[:：!(\[]|\s{2,}(?=\S)| - )",
-    r"\b[A-Z]\w{1,60}(?:Error|Exception)(?::|\(|$)",
-    # An exception by its whole name.
-    r"^(?:[a-z_]\w{0,40}\.){1,8}(?:Invalid|Unsupported|Missing|No[A-Z]|Not|Bad|Unknown|Failed)\w{1,60}: ",
-    r"^[^:]{1,120}: (?:.{0,200}: )?"
-    r"(?:[Nn]o such|[Nn]ot found|[Cc]annot |[Cc]ould not |[Uu]nable to |[Ff]ailed |denied|[Ii]nvalid )",
-    rf": {_ERRNO}(?:\W{{0,3}}$| \()",
-    r"^[^\s:]{1,200}: line \d{1,6}: ",  # a shell, of a line of its script
-    r"^\[?[EF]\d{4} \d\d:\d\d:\d\d",  # glog
-    r"^\S{1,200}: (?:(?:extra|missing) operand\b|(?:invalid|unrecognized|unknown) option -)",  # GNU
-    r"^test \S{1,160} \.\.\. FAILED$|^Host key verification failed|^(?:ssh|kex)_exchange_identification: ",
-    r"\bwas (?:built|compiled) (?:using|with|against) .{1,200}, but you are using ",
-    r"^E {3,}\S|^timeout: sending signal|^\*\*\* .{1,60} detected \*\*\*|\bNCCL (?:WARN|failure)\b",
-    r"(?:^|\s)(?i:error) \d{2,}\s?:|\blevel=(?:error|fatal|critical)\b",
-    r"^\W{0,4}(?:FAILED|Failed|failed|panicked|panic:)\b",
-    r"^\d+/\d+ Test +#\d+: .{1,200}\*\*\*(?:Failed|Exception|Timeout|Not Run)",  # ctest
-    r"^thread '.{1,100}'(?: \(\d+\))? panicked|: Kommando nicht gefunden|permission denied",
-    r"^(?:\S{0,200}/)?(?:ld|ld\.\w{2,4}|collect2|as|ar|cc1plus|cc1)(?:\.exe)?: "
-    r"(?!.*in function .{1,300}:$|creating )",
-)
-# A word that is mostly in an error, anywhere in a sentence.
-_SOFT: Final = re.compile(
-    r"^(?:Could not|Cannot|Can't|Couldn't|Unable to|Failure|Aborted|Terminated|Killed)\b"
-    r"|\b(?i:exceed(?:ed|s)|timed out|killed|cancell?ed|aborted|evicted|preempted|rejected|refused"
-    r"|oom[-_ ]?kill\w*|(?:is|was|been|being) terminated|out of (?:memory|space)|unreachable|corrupt(?:ed)?"
-    r"|please install|(?:must|needs? to) be installed|being installed|not found in the pkg-config search path"
-    r"|mismatch|unsatisfiable|SIG(?:TERM|KILL|SEGV|ABRT|BUS)"
-    r"|access (?:fault|violation)|crashed|unbound variable|exhausted|interrupted|over its \w{1,20} quota)\b"
-    r"|\b(?:exit(?:ed)? (?:code|status|with)|returned|status) (?!0\b)\d{1,3}\b.{0,20}$"
-    r"|\b(?:rc|status|exit_?code|returncode)\s?[=:]\s?[1-9]\d{0,2}\b"
-    r"|\b(?:is|are) not (?:installed|recognized|supported|permitted|allowed|authorized|on PATH|in PATH)\b"
-)
-# A program that started another reports its failure; the error is in another line.
-_EXITED: Final = re.compile(
-    r"\b(?:fail(?:ed|ure)|exit(?:ed|s)?|return(?:ed|s)?|stopped|errored)\b.{0,60}"
-    r"\b(?:exit |return |status )?(?:code|status)\b|returned non-zero"
-    r"|did not (?:complete|run) successfully|failed to run custom build command|test failed, to rerun"
-    r"|^(?:mpirun|prterun|mpiexec) (?:detected|has exited|noticed) |[Bb]uild backend returned"
-    r"|^[×├╰]|\bProcessError: |^\W*(?:\w+ ){0,3}(?i:errors?) ?:$"
-)
-# Words of a sentence about a problem; used only for the last lines of a log that does not end in order.
-_NEGATIVE: Final = re.compile(
-    r"(?i:\b(?:not|never|cannot|must|fail\w*|errors?|faults?|wrong|lost|stopped|deadline|limit|maximum|low on"
-    r"|expired|closed|denied|incorrect|abort\w*|signal|terminat\w+|preempt\w*|refused|crash\w*|kill\w*|corrupt\w*"
-    r"|disconnected|gone|disappeared|panic\w*"
-    r"|un(?:able|expected|known|supported|available|recognized|resolved|authorized)|conflict\w*|truncated|timeout"
-    r"|in(?:valid|sufficient|compatible|complete)|forbidden|missing|required|broken|dead|illegal|overflow)\b|n't\b)"
-    # These mostly report what went wrong.
-    r"|^(?:sed|g?awk|mawk|grep|find|xargs|cp|mv|rm|ln|install|mkdir|chmod|chown|g?unzip|gzip|xz|zstd|jq|rsync"
-    r"|scp|ssh|touch|dd|cat|perl|bc|expr|dash|ksh|zsh): \S"
-)
-# A file's name may contain a word for an error.
-_FILE: Final = re.compile(r"(?<!\S)[\w./\\+-]{1,200}\.(?:[chso]|cc|cpp|cu|cuh|hpp|obj|py|rs|log|txt)(?!\S)")
-# Options, such as -Wno-error=format: torch.__config__.show() prints them, too.
-_OPTION: Final = re.compile(r"(?<![^\s=])--?[A-Za-z][\w.=+:/,-]*")
 # What git log and git show write above a commit's message, which is indented.
 OF_COMMIT: Final = re.compile(
     r"(?:Author|Commit)Date: |Date: {3}|(?:Author|Commit|Tagger): .{0,100} <\S{0,100}>$"
-)
-# No error, though it has a word for one.
-_MILD: Final = _any(
-    r"(?<![/.\w-])(?i:warning(?! {2,}\w+ {2,})|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
-    r"^\[W\d{0,4}[\s:]|^\d* *\| |^#(?: |$)",  # the first: glog
-    r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+|proceed\w*)\b",
-    r"\b(?i:looking in (?:remotes|indexes|links))\b",
-    r"^(?:Searching|Looking) for .{1,80}\b(?:[Dd]idn't|[Dd]id not|[Nn]ot) f(?:i|ou)nd in (?!any|all)",
-    # lscpu, torch's collect_env, CMake's --debug-find
-    r"^Vulnerability [A-Z][\w ./()-]{1,60}:\s|\bCould not collect$|^The item was not found\.$",
-    # Announces what follows.
-    r"^\w.{0,80}\b(?i:g[eo]t(?:ting)?|see|me?et|follow(?:s|ing)|this|these|same|shows?|encounter(?:ed)?|with)"
-    r" (?:\w+ ){0,3}(?i:errors?|messages?|logs?)\W{0,2}:$",
-    r"\b(?i:cache (?:hits?|misses|errors))\b\W{0,4}\d",  # statistics of ccache and sccache
-    r"^(?i:cache|compil\w+|preprocess\w+|(?:un|non-)\w+|forced|average|could not use|failed dist\w+)\b"
-    r"[\w ()/+.-]{0,50}:?\s{2,}\d[\d.,]*(?: ?(?:%|s|[kMG]i?B)| ?/ {0,8}\d+ \([ \d.]{1,8}%\))?$",
 )
 
 
@@ -501,7 +400,7 @@ def proof(text: str) -> Kind | None:
 
 def cause(text: str) -> Kind | None:
     """Return the kind of error that a line names, if any."""
-    text = _NOTHING.sub("", text)
+    text = complaints.without_zeros(text)
     if _HARMLESS.search(text):
         return None
     return next((kind for kind, pattern in _CAUSES if pattern.search(text)), None)
@@ -524,7 +423,7 @@ def ended_well(text: str) -> bool:
 
 def ends(text: str) -> bool:
     """Return whether a line is among those with which what goes well ends."""
-    text = _NOTHING.sub("", text)
+    text = complaints.without_zeros(text)
     ends_so = _ENDS.search(text) is not None and _NO_END.search(text) is None
     return ended_well(text) or ends_so or TESTED.match(text.strip()) is not None
 
@@ -536,7 +435,7 @@ def begins_again(text: str) -> bool:
 
 def resumes(text: str) -> bool:
     """Return whether a line, which is no complaint itself, says that the program goes on another way."""
-    quiet = not (is_harmless(text) or _LOUD.search(text) or is_command(text))
+    quiet = not (is_harmless(text) or complaints.is_loud(text) or is_command(text))
     return quiet and _PASSED.search(text) is not None
 
 
@@ -565,24 +464,22 @@ def again_after(block: bytes, at: int, target: str) -> int:
 
 def complaint(text: str) -> int:
     """Return how much a line looks like an error of any program: 2, 1 or not at all (0)."""
-    text = _NOTHING.sub("", text)
-    if is_harmless(text) or _MILD.search(text) or is_command(text) or re.match(r"\[\s*\d+[/%]|-- ", text):
+    text = complaints.without_zeros(text)
+    if is_harmless(text) or is_command(text) or re.match(r"\[\s*\d+[/%]|-- ", text):
         return 0
-    loud = _LOUD.search(text) and not _EXITED.search(text)
-    return 2 if loud else int(_SOFT.search(text) is not None or _EXITED.search(text) is not None)
+    return complaints.weigh(text)
 
 
 def is_negative(text: str) -> bool:
     """Return whether one of the last lines of a log reports a problem."""
-    text = _NOTHING.sub("", text)
-    mild = is_harmless(text) or _MILD.search(text) is not None
-    words = _OPTION.sub("-", _FILE.sub("", text))
-    return complaint(text) > 0 or (not mild and _NEGATIVE.search(words) is not None)
+    text = complaints.without_zeros(text)
+    mild = is_harmless(text) or complaints.is_mild(text)
+    return complaint(text) > 0 or (not mild and complaints.has_bad_words(text))
 
 
 def is_headline(text: str) -> bool:
     """Return whether a line only reports that something has failed, and other lines why."""
-    return HEADING.match(text) is not None or _EXITED.search(text) is not None
+    return HEADING.match(text) is not None or complaints.is_report(text)
 
 
 def is_harmless(text: str) -> bool:
