@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.facts.fakes import GCC, FakeProbe, machine
+from tests.support.capabilities import needs_symlinks
 from torchbuild_tasks.facts import names_posix, names_windows
 from torchbuild_tasks.facts.gather import gather
 from torchbuild_tasks.facts.names import Names
@@ -53,6 +54,8 @@ def test_everything_is_looked_at_once(tmp_path: Path) -> None:
     assert len(door.asked) == len(set(door.asked))
 
 
+@pytest.mark.one_system
+@needs_symlinks
 def test_records_name_the_interpreter_as_it_is_named_now(tmp_path: Path) -> None:
     python = json.dumps({"executable": "/v/bin/python", "version": "3.12.1", "prefix": "/v"})
     inputs = {"inputs": {"python": "/link/bin/python3 3.12", "era": "setuptools"}}

@@ -155,7 +155,8 @@ def test_a_hand_made_build_tree_is_not_removed(tree: Path, target: Path, able: d
     cache.write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/somewhere/else\n", "utf-8")
     done = torchbuild("build", "--source", tree, "--python", target, "--clean", environ=able)
     assert done.code == 3
-    assert f"rm -r {tree / 'build'}, and leave --clean out" in done.err
+    remove = "rmdir /s /q" if sys.platform == "win32" else "rm -r"
+    assert f"{remove} {tree / 'build'}, and leave --clean out" in done.err
     assert cache.exists()
 
 
