@@ -72,12 +72,27 @@ def test_records_name_the_interpreter_as_it_is_named_now(tmp_path: Path) -> None
         environ={"VIRTUAL_ENV": "/v"},
     )
     (tmp_path / "link").symlink_to("v")
+    (tmp_path / "v/bin/python3").symlink_to("python")
     tree = gather(source=ROOT, python=None, patterns=[], probe=door).tree
     assert tree.recorded is False
     assert tree.cache is not None
     assert tree.previous is not None
     assert tree.cache.python == "/v/bin/python"
     assert tree.previous.inputs == tree.installed == {"python": "/v/bin/python 3.12", "era": "setuptools"}
+
+
+def test_two_pythons_of_one_folder_stay_two(tmp_path: Path) -> None:
+    python = json.dumps({"executable": "/usr/bin/python3.11", "version": "3.11.2", "prefix": "/usr"})
+    cache = "Python_EXECUTABLE:FILEPATH=/usr/bin/python3.12\n"
+    door = machine(
+        tmp_path,
+        files={**FILES, f"{ROOT}/build/CMakeCache.txt": cache, "/usr/bin/python3.12": ""},
+        programs={"/usr/bin/python3.11": python},
+    )
+    facts = gather(source=ROOT, python="/usr/bin/python3.11", patterns=[], probe=door)
+    assert [each.executable for each in facts.pythons] == ["/usr/bin/python3.11"]
+    assert facts.tree.cache is not None
+    assert facts.tree.cache.python == "/usr/bin/python3.12"
 
 
 def test_submodules_are_searched_for_what_the_user_said_and_not_for_a_preset(

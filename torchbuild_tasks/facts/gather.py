@@ -115,25 +115,29 @@ def gather(
 
 def _name_alike(probe: Probe, tree: Tree, pythons: Sequence[Python]) -> Tree:
     """Return the tree whose records name an interpreter as it is named now: links give it many paths."""
-    known = {_place_of(probe, python.executable): python.executable for python in reversed(pythons)}
+    known = {_key_of(probe, python.executable): python.executable for python in reversed(pythons)}
 
     def name(inputs: Mapping[str, str]) -> Mapping[str, str]:
         path, _, series = inputs.get("python", "").rpartition(" ")
-        named = known.get(_place_of(probe, path)) if path else None
+        named = known.get(_key_of(probe, path)) if path else None
         return {**inputs, "python": f"{named} {series}"} if named else inputs
 
     cache, previous, installed = tree.cache, tree.previous, tree.installed
     if cache and cache.python:
-        cache = replace(cache, python=known.get(_place_of(probe, cache.python), cache.python))
+        cache = replace(cache, python=known.get(_key_of(probe, cache.python), cache.python))
     if previous:
         previous = replace(previous, inputs=name(previous.inputs))
     installed = name(installed) if installed else installed
     return replace(tree, cache=cache, previous=previous, installed=installed)
 
 
-def _place_of(probe: Probe, python: str) -> str:
-    """Return a key for the folder of an interpreter; in one environment it has several names itself."""
-    return probe.names.key(probe.realpath(probe.names.parent(python)))
+def _key_of(probe: Probe, python: str) -> tuple[str, str]:
+    """Return what all names of an interpreter have in common: its folder, and the file behind its links.
+
+    The file alone is the same for a venv and the Python that made it, the folder for all Pythons of /usr/bin.
+    """
+    folder = probe.realpath(probe.names.parent(python))
+    return probe.names.key(folder), probe.names.key(probe.realpath(python))
 
 
 def _look_at_windows(probe: Probe, root: str) -> Windows | None:
