@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.catalog.match import admits, memory_row, variable_row
@@ -45,13 +45,20 @@ def usable_cores(cpu: Cpu) -> tuple[int, str]:
 
 def usable_memory(memory: Memory) -> tuple[int, str] | None:
     """Return bytes that new programs may take: what is free, within the tightest cgroup limit."""
-    room, why = memory.available, "free memory"
+    room, limit = _tightest(memory)
+    via = f" ({memory.limit_via})" if memory.limit_via else ""
+    why = f"left under the {limit} limit{via}" if limit else "free memory"
+    return None if room is None else (room, why)
+
+
+def _tightest(memory: Memory) -> tuple[int | None, Literal["", "commit", "cgroup"]]:
+    """Return the bytes that new programs may take, and which limit leaves no more; "" for none."""
+    room = memory.available
     if memory.limit is not None:
         inside = max(0, memory.limit - (memory.used_in_limit or 0))
         if room is None or inside < room:
-            kind = "commit limit" if str(memory.limit_via).startswith("commit") else "cgroup limit"
-            room, why = inside, f"left under the {kind}{f' ({memory.limit_via})' if memory.limit_via else ''}"
-    return None if room is None else (room, why)
+            return inside, "commit" if str(memory.limit_via).startswith("commit") else "cgroup"
+    return room, ""
 
 
 def choose_jobs(question: Question, build_type: str, kind: str = "") -> Choice:
@@ -149,22 +156,23 @@ def check_jobs(question: Question, jobs: str, build_type: str) -> tuple[Finding,
 
 def check_memory(question: Question, build_type: str) -> tuple[Finding, ...]:
     """Warn when not even one compile fits into memory and swap; a container's limit counts without swap."""
-    memory = usable_memory(question.facts.memory)
-    if memory is None:
+    memory = question.facts.memory
+    usable = usable_memory(memory)
+    if usable is None:
         return ()
-    room, why = memory
-    spare = 0 if why.startswith("left under") else question.facts.memory.swap_free or 0
+    room, why = usable
+    spare = 0 if _tightest(memory)[1] else memory.swap_free or 0
     each = gib_of_job(question, build_type)
     if (room + spare) / GIB >= each:
         return ()
     swap = f" and {spare / GIB:.1f} GiB of swap" if spare else ""
     text = f"{room / GIB:.1f} GiB {why}{swap}, and one compile may take {each:g} GiB: compilers may be killed"
-    return (Finding.warn("memory", text, f"{ways_to_memory(why, question.facts.host.os)}."),)
+    return (Finding.warn("memory", text, f"{ways_to_memory(memory, question.facts.host.os)}."),)
 
 
-def ways_to_memory(why: str, system: str) -> str:
-    """Say what gives a build more of the memory that `usable_memory` has counted, for that reason."""
-    if "cgroup" in why:  # other programs are outside of it, and swap does not count
+def ways_to_memory(memory: Memory, system: str) -> str:
+    """Say what gives a build more of the memory that `usable_memory` counts."""
+    if _tightest(memory)[1] == "cgroup":  # other programs are outside of it, and swap does not count
         return "Give the container or the job more (docker run --memory, Slurm's --mem)"
     return f"Close other programs, or {'enlarge the page file' if system == 'windows' else 'add swap'}"
 

@@ -83,8 +83,8 @@ def _read_others(
     """Return what failed beside or after the first error, one of each cause that it does not have."""
     told = {_cause_of(first)}
     also: list[OtherError] = []
-    beside = _list_beside(scanner.found, first, kind_book(machine.catalog))
-    for other in (*beside, *scanner.others.found) if first.status != "clean" else ():
+    libraries = _list_missing_libraries(scanner.found, first, kind_book(machine.catalog))
+    for other in (*libraries, *scanner.others.found) if first.status != "clean" else ():
         if not any(other.lines) or other.number <= first.line_number or len(also) == MOST:
             continue
         text = b"".join(line + b"\n" for line in other.lines)
@@ -105,7 +105,7 @@ def _read_others(
     return also
 
 
-def _list_beside(block: ErrorBlock | None, first: Reading, kinds: KindBook) -> Iterator[Other]:
+def _list_missing_libraries(block: ErrorBlock | None, first: Reading, kinds: KindBook) -> Iterator[Other]:
     """Yield the lines of the first error's own block with another library that is missing as well."""
     for line in block.lines if block is not None else ():
         kind = kinds.read_line(line, line.text.strip()) if line.number > first.line_number else None

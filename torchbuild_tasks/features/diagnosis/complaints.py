@@ -6,7 +6,8 @@ import re
 from typing import Final
 
 
-def _any(*patterns: str) -> re.Pattern[str]:
+def any_of(*patterns: str) -> re.Pattern[str]:
+    """Return the pattern that matches where one of these does."""
     return re.compile("|".join(patterns))
 
 
@@ -40,7 +41,7 @@ _ERRNO: Final = (
     r"|Network is unreachable|Invalid (?:argument|cross-device link)|Transport endpoint is not connected)"
 )
 # The form of an error of any program: its word at the start, after a place, or with a code.
-_LOUD: Final = _any(
+_LOUD: Final = any_of(
     r"^(?:\W{0,4}|.{0,120}[\s:\]|])"
     r"(?:(?i:fatal|error|critical|panic)|Erreur|Fehler|Errore|Erro|ОШИБКА|错误|エラー|오류)"
     r"(?:\s?[:：!(\[]|\s{2,}(?=\S)| - )",
@@ -99,7 +100,7 @@ _FILE: Final = re.compile(r"(?<!\S)[\w./\\+-]{1,200}\.(?:[chso]|cc|cpp|cu|cuh|hp
 # Options, such as -Wno-error=format: torch.__config__.show() prints them, too.
 _OPTION: Final = re.compile(r"(?<![^\s=])--?[A-Za-z][\w.=+:/,-]*")
 # No error, though it has a word for one.
-_MILD: Final = _any(
+_MILD: Final = any_of(
     r"(?<![/.\w-])(?i:warning(?! {2,}\w+ {2,})|note|remark|hint|info|debug|deprecat\w+)(?![/.\w-])",
     r"^\[W\d{0,4}[\s:]",  # glog
     r"\b(?i:skipp\w+|ignor\w+|optional|disabl\w+|fall(?:ing)? ?back|continu\w+|proceed\w*)\b",

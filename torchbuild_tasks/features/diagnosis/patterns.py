@@ -10,17 +10,14 @@ import re
 from typing import Final, Literal
 
 from torchbuild_tasks.features.diagnosis import complaints
+from torchbuild_tasks.features.diagnosis.complaints import any_of
 from torchbuild_tasks.features.diagnosis.decode import NUMBER
 
 Kind = Literal["killed", "linker", "compiler", "python", "cmake", "make", "ninja", "words"]
 
 
-def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns))
-
-
 # Sources: gcc.c and libiberty of GCC, clang's Driver, NVIDIA's messages, the kernel's log.
-_KILLED: Final = _any(
+_KILLED: Final = any_of(
     r"Killed signal terminated",
     r"Killed \(program",
     r"[Ss]ignal 9\b",
@@ -28,7 +25,7 @@ _KILLED: Final = _any(
     r"^(?:/bin/)?\w{0,8}sh: (?:line )?\d+: +\d+ Killed\b",
     r"Out of memory: Killed process",
 )
-_LINKER: Final = _any(
+_LINKER: Final = any_of(
     r"undefined references? to ",
     r": multiple definition of ",
     r": cannot find -l",
@@ -50,7 +47,7 @@ _LINKER: Final = _any(
     r"(?:^|[\\/])ld(?:\.\w{2,4})?(?:\.exe)?: (?:cannot |failed to |unable to |.{0,60}out of file)",
 )
 _ERROR: Final = r"(?:fatal |catastrophic |internal compiler |Command line )?error(?: [A-Z#]\S{0,20}?)? ?:"
-_COMPILER: Final = _any(
+_COMPILER: Final = any_of(
     rf"^[^\s|][^|]{{0,500}}?(?::\d+|\(\d+(?:,\d+)?(?:,\d+)?(?:,\d+)?\)) ?: {_ERROR}",
     rf"^[\w.+/\\:<>-]{{1,300}} ?: {_ERROR}",
     rf"^[A-Za-z]:\\[^:|\"]{{1,300}}\\[\w.+-]{{1,60}} ?: {_ERROR}",  # a program in a folder with blanks
@@ -66,7 +63,7 @@ _COMPILER: Final = _any(
 _TRACEBACK: Final = r"^(?:Traceback \(most recent call last\):|\+ Exception Group Traceback)"
 _EXCEPTION: Final = r"(?:[A-Z]\w{0,80}(?:Error|Exception)|Exception): "
 EXCEPTION_LINE: Final = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?::|$)")
-_PYTHON: Final = _any(
+_PYTHON: Final = any_of(
     _TRACEBACK,
     rf"^(?:E +)?(?:[A-Za-z_][\w.]{{0,100}}\.)?{_EXCEPTION}",
     # An exception whose name does not end in Error is known by its module.
@@ -81,7 +78,7 @@ _NO_ERROR: Final = (
 )
 # What argparse says for `python -m NAME`, or for a subcommand.
 _OF_PARSER: Final = r"^[\w./\\-]{1,100}(?: -m)? [\w.-]{1,40}: error: \S"
-_WORDS: Final = _any(
+_WORDS: Final = any_of(
     rf"^(?:ERROR|error|Error|fatal): {_NO_ERROR}",
     r"^Could not find .{0,300}(?:CMakeLists\.txt|third_party)",
     r"^(?:/bin/)?\w{0,8}sh: (?:line )?(?:\d+: )?\S[^ ]{0,200}: (?:command )?not found",
@@ -142,7 +139,7 @@ _CAUSES: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
     ("words", _WORDS),
 )
 # Lines of builds that succeed.
-_HARMLESS: Final = _any(
+_HARMLESS: Final = any_of(
     r"^fatal: (?:[Nn]ot a git repository \(or any|No names found|no tag|No tags|ambiguous argument)",
     r"^ERROR: ld\.so: object .{1,300} cannot be preloaded",
     r"^ERROR: (?:pip's dependency resolver does not currently|After October 2020 you may)",
@@ -167,12 +164,12 @@ _TOOL: Final = (
     r"(?:ccache|sccache|c\+\+|g\+\+|gcc|cc|clang(?:\+\+)?|nvcc|hipcc|cl|link|ld|ar|cmake|python\d?|ninja)"
 )
 # A command: its text is paths, definitions and flags.
-_COMMAND: Final = _any(
+_COMMAND: Final = any_of(
     r"^(?:\$ |\++ |cd |: && |timeout (?:-|[\d.]+[smhd]? \S)|(?:\S*-)?ar [a-zA-Z]{1,6} \S)",
     r"^\[ *\d+[/%]",
     rf"^\S*?{_TOOL}(?:-?[\d.]+)?(?:\.exe)?\"? +(?:[-/@\"]|\S{{0,300}}[./=])",
 )
-_MARKER: Final = _any(
+_MARKER: Final = any_of(
     r"^\S*make(?:\.exe)?(?:\[\d+\])?: \*\*\* (?!.*\(ignored\)$)",
     r"^ninja: build stopped",
     r"^-- Configuring incomplete",
@@ -214,7 +211,7 @@ _TARGET: Final = re.compile(
 IGNORED: Final = re.compile(r"\S*make(?:\.exe)?(?:\[\d+\])?: .{1,300} \(ignored\)$")
 # What uv has installed or removed: conda writes of what it refuses in a similar way, and goes on behind it.
 _BY_UV: Final = r"[+~-] [\w.-]{1,80}==\d\S{0,60}(?: \(.{1,300}\))?$"
-_ON: Final = _any(
+_ON: Final = any_of(
     r"-- (?!Configuring incomplete)",
     r"\[(?:\d+/\d+| *\d+%)\] ",
     r"Successfully |Finished processing dependencies",
@@ -240,7 +237,7 @@ _PASSED: Final = re.compile(
     r"|(?:using|trying|taking) .{1,80} instead)\b"
 )
 # Only in logs of success: `make -k` also reaches [100%] after an error, and then install may be called.
-_WELL: Final = _any(
+_WELL: Final = any_of(
     r"Successfully ",
     r"Build succeeded|Der Buildvorgang wurde erfolgreich|生成成功|ビルドに成功",
     r"Finished processing dependencies",
@@ -251,7 +248,7 @@ TRACED: Final = re.compile(
     r"\++ (?!exit |cleanup|set \+|trap |sccache |ccache |echo .{0,20}(?i:fail|error))\w"
 )
 # A step of pip that has begun, and one that is over in order: an error in between was a trial of setup.py.
-STEP: Final = _any(
+STEP: Final = any_of(
     r" *(?:Building|Preparing|Getting|Installing|Running) .{1,200}: started$", r" *Running command "
 )
 STEP_DONE: Final = re.compile(
@@ -259,7 +256,7 @@ STEP_DONE: Final = re.compile(
     r"|#\d+ DONE \d"
 )
 # A test that did what it should, whatever it has printed.
-TESTED: Final = _any(
+TESTED: Final = any_of(
     r"\S{1,300}::\S.{0,300} (?:PASSED|SKIPPED|XFAIL)\b",
     r"(?:PASSED|SKIPPED) \[|(?:.{0,300} )?PASSED$",
     r".{1,300} \.\.\. ok$",
@@ -270,15 +267,15 @@ TESTED: Final = _any(
 INSTALLS: Final = re.compile(r"-- (?:Install|Up-to-date)")
 CONFIGURED: Final = re.compile(r"-- Configuring done")
 GENERATED: Final = re.compile(r"-- Build files have been written to")
-PIP_BEGINS: Final = _any(
+PIP_BEGINS: Final = any_of(
     r"(?:error|ERROR): (?:subprocess-exited-with-error|Command errored out)",
     r"╰─> \[",
     r"(?:error: |├─▶ |Caused by: )?The build backend returned an error",  # uv
 )
-PIP_ENDS: Final = _any(r"\[end of output\]", r"note: This error originates from a subprocess", r"-{20,}$")
+PIP_ENDS: Final = any_of(r"\[end of output\]", r"note: This error originates from a subprocess", r"-{20,}$")
 STATUS: Final = re.compile(r"\[(?:\d+/\d+| *\d+%)\] ")
 # Lines of a compiler or linker before an error.
-LEADS: Final = _any(
+LEADS: Final = any_of(
     r"In file included",
     r"\s+from |\s*(?:So, )?(?:[Bb]ecause|[Aa]nd(?: because)?) .{1,200} (?:depends on|requires) ",
     r"\S.{0,300}: [Ii]n ",
@@ -341,7 +338,7 @@ AGAIN: Final = re.compile(
     r"(?! \(Retry)"
 )
 _SENT: Final = re.compile(r"\b(?i:upload\w*|artifacts?|sav(?:e|ing) (?:the )?cache|push(?:ing)?)\b")
-_OVER: Final = _any(
+_OVER: Final = any_of(
     r"^##\[error\]|^(?:Error|ERROR): (?:Process completed with exit|Job failed|script returned exit) ",
     r"^Finished: FAILURE|returned a non-zero code: [1-9]|^The command \".{1,300}\" exited with [1-9]",
     r"^Exited with code exit status [1-9]|The command exited with status [1-9]|^Post job cleanup",
@@ -365,7 +362,7 @@ _AGAIN_SIGNS: Final = (
     b"nce more",
 )
 # With these a part of a build ends in order.
-_ENDS: Final = _any(
+_ENDS: Final = any_of(
     r"Built target|Build files have been written|^-- (?:Generating done|Install|Up-to-date)|100%|^\[\+\] /",
     r"(?:^\W*|\S: )(?i:ok|okay|all good)\W*$",
     r"^\S*make(?:\[\d+\])?: (?:'.{1,200}' is up to date|Nothing to be done)|^\S*make: Leaving directory",
@@ -380,7 +377,7 @@ _ENDS: Final = _any(
 )
 _NO_END: Final = re.compile(r"n't|\b(?:not|cannot)\b|\b(?i:fail)|\b[1-9]\d* errors?\b")
 # What says nothing of how a step has ended.
-QUIET: Final = _any(r"\S*make\[\d+\]: Leaving directory", r"#(?: |$)", r"https?://\S+$")
+QUIET: Final = any_of(r"\S*make\[\d+\]: Leaving directory", r"#(?: |$)", r"https?://\S+$")
 # What git log and git show write above a commit's message, which is indented.
 OF_COMMIT: Final = re.compile(
     r"(?:Author|Commit)Date: |Date: {3}|(?:Author|Commit|Tagger): .{0,100} <\S{0,100}>$"

@@ -130,7 +130,7 @@ def check_memory(view: View) -> tuple[Finding, ...]:
     if free >= each + reserve:
         return (Finding.ok("memory", text),)
     spare = (memory.swap_free or 0) / GIB
-    fix = f"{ways_to_memory(room[1], view.facts.host.os)}; --jobs 1 --preset minimal needs least."
+    fix = f"{ways_to_memory(memory, view.facts.host.os)}; --jobs 1 --preset minimal needs least."
     return (Finding(id="memory", status="warn" if free + spare >= each else "error", text=text, fix=fix),)
 
 

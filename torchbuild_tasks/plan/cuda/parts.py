@@ -21,6 +21,7 @@ from torchbuild_tasks.text.paths import file_name, plain_path
 PARTS_ID: Final = "cuda-parts"
 _ELSEWHERE: Final = ("CMAKE_PREFIX_PATH", "CMAKE_LIBRARY_PATH", "CUDAToolkit_ROOT")
 # Of NVIDIA's repositories for apt, and for dnf and zypper (developer.download.nvidia.com/compute/cuda/repos).
+# UNCONFIRMED: none of them was installed.
 _PACKAGES: Final = {
     "nvcc": {"apt": "cuda-nvcc", "": "cuda-nvcc"},
     "runtime": {"apt": "cuda-cudart-dev", "": "cuda-cudart-devel"},
@@ -64,7 +65,8 @@ def or_complete(question: Question, chosen: ChosenToolkit) -> str:
 
 def _profiles(question: Question) -> bool:
     """Say whether Kineto will be built, and with CUPTI."""
-    kineto, without = decide(question, "USE_KINETO"), decide(question, "LIBKINETO_NOCUPTI")
+    kineto = decide(question, "USE_KINETO")
+    without = decide(question, "LIBKINETO_NOCUPTI")
     state = State(question, {"USE_KINETO": kineto.value} if kineto else {})
     return bool(state.of("USE_KINETO")) and not (without and truth(without.value))
 
