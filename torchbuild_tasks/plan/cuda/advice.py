@@ -48,6 +48,7 @@ from torchbuild_tasks.plan.cuda.toolkit import (
 )
 from torchbuild_tasks.plan.cuda.values import (
     ADVISED,
+    ARCHIVE,
     OR_ADVISED,
     OR_OTHERS,
     OTHER_TORCH,
@@ -63,7 +64,6 @@ from torchbuild_tasks.plan.settings import split_assignment
 from torchbuild_tasks.plan.variables import decide
 from torchbuild_tasks.values import replace
 
-ARCHIVE: Final = "https://developer.nvidia.com/cuda-toolkit-archive"
 WITHOUT: Final = "Build without CUDA (--cpu), or where glibc is: nothing else helps here."
 # What must be gone with another torch that is advised.
 _TOLD: Final = ("cuda-toolkit", "gpu-code", "driver", "host-compiler", "architectures")
