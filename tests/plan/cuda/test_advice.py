@@ -20,13 +20,12 @@ from torchbuild_tasks.catalog.rows import TorchRow
 from torchbuild_tasks.model import BuildPlan, Cuda, Facts, Finding, Host, Tool, Toolkit
 from torchbuild_tasks.plan.cuda.advice import (
     _TOLD,
-    ARCHIVE,
     _torch_that_fits,
     advise,
     choose_best,
 )
 from torchbuild_tasks.plan.cuda.candidates import candidates_for
-from torchbuild_tasks.plan.cuda.values import OTHER_TORCH
+from torchbuild_tasks.plan.cuda.values import ARCHIVE, OTHER_TORCH
 from torchbuild_tasks.values import replace
 
 ROWS = load_catalog()
