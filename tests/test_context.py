@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 import time
@@ -80,3 +81,21 @@ def test_a_described_machine_plans_a_named_build_whose_worktree_is_to_come(
     assert (tree.problem, tree.version, tree.root) == (None, "2.6.0a0", str(place.folder))
     assert question.settings.seen_from == str(checkout)
     assert context.look(BuildRequest(name="debug", facts=str(dump))).facts.tree == linux_facts().tree
+
+
+@needs_posix_paths
+def test_a_setting_that_is_not_trusted_is_said_to_name_what_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trust alone would lead to the next error; a flag that says something else needs no trust."""
+    monkeypatch.setenv("TORCHBUILD_STATE", str(tmp_path / "state"))
+    gone = tmp_path / "cuda-12.8"
+    (tmp_path / "torchbuild.toml").write_text(f'cuda-toolkit = "{gone}"\n', "utf-8")
+    request = BuildRequest(source=str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (told,) = context.read_trusted_settings(request).withheld.values()
+    assert told[0].why == f"names a folder of programs; {gone} is not there"
+    assert not context.read_trusted_settings(dataclasses.replace(request, cuda_toolkit="12.8")).withheld
+    gone.mkdir()
+    (told,) = context.read_trusted_settings(request).withheld.values()
+    assert told[0].why == "names a folder of programs"

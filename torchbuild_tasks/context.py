@@ -45,7 +45,7 @@ from torchbuild_tasks.plan.settings import (
     split_assignment,
 )
 from torchbuild_tasks.plan.submodules import Needs
-from torchbuild_tasks.plan.trust import withhold
+from torchbuild_tasks.plan.trust import withhold, without_given
 from torchbuild_tasks.plan.variables import layers_around_environment, may_be_cuda
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.reading import read_bytes
@@ -147,19 +147,31 @@ def read_trusted_settings(request: BuildRequest) -> Settings:
     found = find_settings(config_of(request, note_of(request)), request.source or ".")
     settings = check_settings(found.path, found.data, found.lines) if found else Settings()
     if request.config is None and found:  # the user named the file
-        settings = _trusted_part(settings, place_of(found.path))
+        settings = _trusted_part(request, settings, place_of(found.path))
     wide = find_user_settings()
     if wide is None or wide.path == settings.path:
         return settings
     return settings.over(check_settings(wide.path, wide.data, wide.lines))
 
 
-def _trusted_part(settings: Settings, place: str) -> Settings:
+def _trusted_part(request: BuildRequest, settings: Settings, place: str) -> Settings:
     """Return the effective settings of a file found in a checkout: the harmless ones; all if trusted."""
     clean, withheld = withhold(settings, load_catalog())
     if not withheld or is_trusted(place):
         return settings
-    return replace(clean, withheld={place: withheld})
+    left = without_given(request, withheld)
+    if not left:
+        return clean
+    told = left if request.facts else tuple(_say_where(each) for each in left)
+    return replace(clean, withheld={place: told})
+
+
+def _say_where(withheld: Withheld) -> Withheld:
+    """Say of a setting whose folder or file is not there that trust alone does not help."""
+    value = withheld.value
+    if not Path(value).is_absolute() or value.startswith(("//", "\\\\")) or Probe().exists(value):
+        return withheld  # Windows would log in at the server of a UNC path
+    return replace(withheld, why=f"{withheld.why}; {value} is not there")
 
 
 def with_templates(settings: Settings) -> Settings:

@@ -38,6 +38,17 @@ def test_one_to_link_counts_and_one_to_load_does_not(tmp_path: Path) -> None:
     assert [library.name for library in look_for_libraries(door, ROWS, {})] == ["FlexiBLAS", "Generic"]
 
 
+def test_header_and_library_need_not_have_one_folder_above_them(tmp_path: Path) -> None:
+    """CMake looks for one after the other (find_path, find_library)."""
+    environ = {"CMAKE_LIBRARY_PATH": "/a", "CMAKE_INCLUDE_PATH": "/b"}
+    (found,) = look_for_libraries(
+        machine(tmp_path, files={"/a/libmkl_rt.so": "", "/b/mkl.h": ""}, environ=environ), ROWS, {}
+    )
+    assert (found.library, found.include, found.found_via) == ("/a", "/b", "CMAKE_LIBRARY_PATH")
+    swapped = {"/b/libmkl_rt.so": "", "/a/mkl.h": ""}
+    assert look_for_libraries(machine(tmp_path / "x", files=swapped, environ=environ), ROWS, {}) == ()
+
+
 def test_on_windows(tmp_path: Path) -> None:
     files = {"C:\\env\\Library\\include\\mkl.h": "", "C:\\env\\Library\\lib\\mkl_core.lib": ""}
     (found,) = look_for_libraries(windows_machine(tmp_path, files=files), ROWS, {"C:\\env\\Library": "conda"})

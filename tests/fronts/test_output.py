@@ -45,3 +45,41 @@ def test_a_completed_command_is_understood() -> None:
     verb, *words = shlex.split(line)[1:]
     request = parse(verb, words)
     assert (request.source, request.cuda) == ("/co", True)
+
+
+@each_case(
+    ("words", "advice", "becomes"),
+    [
+        (
+            "--cuda --preset minimal",
+            "torchbuild build --clean",
+            "torchbuild build --cuda --preset minimal --clean",
+        ),
+        ("--cpu --arch 8.6", "torchbuild build --cuda", "torchbuild build --arch 8.6 --cuda"),
+        ("--cuda --arch 8.6", "torchbuild plan --cpu", "torchbuild plan --cpu"),
+        ("--cuda", "torchbuild build --cuda-toolkit 12.6", "torchbuild build --cuda --cuda-toolkit 12.6"),
+        ("--preset minimal", "torchbuild build --preset debug", "torchbuild build --preset debug"),
+        (
+            "--mode wheel",
+            "torchbuild build, or --mode develop",
+            "torchbuild build --mode wheel, or --mode develop",
+        ),
+        ("--set A=1 --set B=2", "torchbuild build --set B=3", "torchbuild build --set A=1 --set B=3"),
+        (
+            "--set A=1 --set B=2",
+            "A does nothing\n -> torchbuild plan",
+            "A does nothing\n -> torchbuild plan --set B=2",
+        ),
+        ("--preset minimal --set A=1", "torchbuild report", "torchbuild report"),
+        ("--preset minimal --jobs 2 --yes", "torchbuild verify", "torchbuild verify --preset minimal"),
+    ],
+)
+def test_a_command_is_for_the_same_build(words: str, advice: str, becomes: str) -> None:
+    request = parse("build", words.split())
+    assert complete_commands(advice, request) == becomes
+    assert complete_commands(becomes, request) == becomes
+
+
+def test_what_the_environment_says_is_not_repeated() -> None:
+    request = BuildRequest(preset="minimal", from_environment=("preset",))
+    assert complete_commands("torchbuild build", request) == "torchbuild build"

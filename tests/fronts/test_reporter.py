@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import re
 import sys
+import threading
 import time
 
 import pytest
@@ -100,6 +102,35 @@ def test_a_reader_that_has_gone_does_not_end_the_build(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(sys, "stderr", Gone())
     work(ConsoleReporter(verbose=True))
+
+
+def test_a_terminal_that_is_closed_does_not_end_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each write to it is an error (EIO), also of the thread that redraws the line, and of the line's end."""
+
+    class Closed(Screen):
+        closed_by_user = False
+
+        def write(self, text: str) -> int:
+            if self.closed_by_user:
+                raise OSError(errno.EIO, "Input/output error")
+            return super().write(text)
+
+        def flush(self) -> None:
+            self.write("")
+
+    screen = Closed()
+    monkeypatch.setattr(sys, "stderr", screen)
+    lost: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", lost.append)
+    with ConsoleReporter() as report:
+        report.stage("compile")
+        report.block(block(NINJA[0]))
+        screen.closed_by_user = True
+        report.block(block(*NINJA))
+        report.note("a word next to the live line")
+        report.transfer("a file", 1, 2)
+        time.sleep(0.5)
+    assert "━" in screen.getvalue() and not lost
 
 
 def test_a_terminal_gets_a_live_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,6 +87,14 @@ def test_a_dry_run_writes_nothing(tree: Path) -> None:
     assert not os.path.lexists(tree / "compile_commands.json")
 
 
+def test_a_switch_for_the_commands_is_advised_only_where_cmake_has_run_without(tree: Path) -> None:
+    said = run("debug-config", tree, "--dry-run").out
+    assert "run this again after a build" in said and "CMAKE_EXPORT" not in said
+    (tree / "build").mkdir()
+    (tree / "build/CMakeCache.txt").write_text("", "utf-8")
+    assert "--set CMAKE_EXPORT_COMPILE_COMMANDS=ON" in run("debug-config", tree, "--dry-run").out
+
+
 @needs_symlinks
 def test_the_commands_lead_to_the_build_tree_and_the_users_own_stay(tree: Path) -> None:
     (tree / "build").mkdir()

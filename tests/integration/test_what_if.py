@@ -14,7 +14,7 @@ import pytest
 from tests.support.capabilities import POSIX, needs
 from tests.support.sample import materialise
 from torchbuild_tasks.build.history import read_ninja_log
-from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.errors import NotBuilt
 from torchbuild_tasks.features.whatif.verb import foresee
 from torchbuild_tasks.fronts.build_verbs import plan
 from torchbuild_tasks.ninja.build_file import BuildFile, parse_build_file
@@ -108,7 +108,7 @@ def test_the_graph_is_the_one_that_ninja_tells(tmp_path: Path) -> None:
 
 def test_of_a_tree_that_was_not_configured_nothing_is_simulated(tmp_path: Path) -> None:
     checkout = materialise(tmp_path / "tree", era="setuptools")
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(NotBuilt) as caught:
         foresee(BuildRequest(source=str(checkout), what_if="cores=2"), "cores=2")
     assert "no graph of Ninja" in caught.value.what and caught.value.next_step.endswith("build --target c10")
 
@@ -118,7 +118,7 @@ def test_a_damaged_graph_is_reported(tmp_path: Path, text: str) -> None:
     checkout = materialise(tmp_path / "tree", era="setuptools")
     (checkout / "build").mkdir()
     (checkout / "build" / "build.ninja").write_text(text, "utf-8")
-    with pytest.raises(UsageError, match="no graph of Ninja"):
+    with pytest.raises(NotBuilt, match="no graph of Ninja"):
         foresee(BuildRequest(source=str(checkout)), "cores=2")
 
 

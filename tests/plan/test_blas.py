@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from tests.support.machines import found, linux_facts, plan_of, python, settings, tree, with_tree
+from tests.support.machines import (
+    ask,
+    found,
+    linux_facts,
+    plan_of,
+    plan_of_question,
+    python,
+    settings,
+    tree,
+    with_tree,
+)
 from tests.support.windows import windows_facts
 from torchbuild_tasks.model import BuildPlan, Facts, Host, Library, TreeReads
 from torchbuild_tasks.values import replace
@@ -72,6 +82,34 @@ def test_one_that_no_release_knows_is_refused_also_where_the_checkout_was_not_re
     plan = plan_of(with_tree(with_blas(OPEN), reads=None), set=("BLAS=Goto",))
     assert "OpenBLAS" in found(plan.findings, "variable").text
     assert plan.verdict == "refuse"
+
+
+@pytest.mark.parametrize(
+    ("here", "name", "value", "promised"),
+    [
+        (OPEN, "CMAKE_PREFIX_PATH", "OpenBLAS", ""),
+        (OPEN, "CMAKE_LIBRARY_PATH", "OpenBLAS", ""),
+        (OPEN, "MKLROOT", "OpenBLAS", ""),  # MKL comes before OpenBLAS
+        (MKL, "OpenBLAS_HOME", "MKL", "mkl"),  # and OpenBLAS not before MKL
+        (MKL, "CMAKE_PREFIX_PATH", "MKL", "mkl"),
+        (None, "CMAKE_PREFIX_PATH", "unknown", ""),
+    ],
+)
+def test_what_a_flag_names_on_another_machine_was_not_looked_into(
+    here: Library | None, name: str, value: str, promised: str
+) -> None:
+    question = ask(with_blas(*([here] if here else [])), set=(f"{name}=/opt/x",))
+    question = replace(question, request=replace(question.request, facts="machine.json"))
+    plan = plan_of_question(question)
+    assert blas(plan) == (value, promised, [] if here else ["unknown"])
+    choice = next(choice for choice in plan.choices if choice.name == "BLAS library")
+    assert (f"{name}=/opt/x, which is on another machine" in choice.because) is (name != "OpenBLAS_HOME")
+
+
+def test_one_that_is_named_may_be_in_a_folder_of_another_machine() -> None:
+    question = ask(with_blas(), set=("BLAS=MKL", "CMAKE_PREFIX_PATH=/opt/x"))
+    question = replace(question, request=replace(question.request, facts="machine.json"))
+    assert found(plan_of_question(question).findings, "blas").status == "unknown"
 
 
 def test_one_that_cmake_takes_only_by_its_name_is_named_where_there_is_no_other() -> None:

@@ -9,7 +9,7 @@ from tests.support.for_each import each_case
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.plan.settings import check_settings
-from torchbuild_tasks.plan.trust import check_trust, is_harmless_variable, withhold
+from torchbuild_tasks.plan.trust import check_trust, is_harmless_variable, withhold, without_given
 
 CATALOG = load_catalog()
 
@@ -192,4 +192,16 @@ def test_the_finding_names_file_keys_and_command() -> None:
     (finding,) = check_trust(replace(clean, withheld={"/s p": withheld}))
     assert finding.status == "error"
     assert "python (names a program)" in finding.text
-    assert finding.fix.endswith('torchbuild trust "/s p"')
+    assert 'torchbuild trust "/s p".' in finding.fix
+    assert finding.fix.endswith("--python …")
+
+
+def test_what_a_flag_says_instead_needs_no_trust() -> None:
+    data = {"cuda-toolkit": "/opt/cuda", "python": "x/y", "set": {"CXX": "/x/g++"}}
+    withheld = withhold(check_settings("/s/torchbuild.toml", data, {}), CATALOG)[1]
+
+    def left(**flags: Any) -> set[str]:
+        return {each.key for each in without_given(BuildRequest(**flags), withheld)}
+
+    assert left() == {"cuda-toolkit", "python", "set.CXX"}
+    assert left(cuda_toolkit="12.8", set=("CXX=g++",)) == {"python"}

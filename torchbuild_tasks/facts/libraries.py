@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from torchbuild_tasks.catalog.rows import FilesRow
 from torchbuild_tasks.facts.probe import Probe, multiarch_triplet
@@ -10,6 +10,8 @@ from torchbuild_tasks.model import Library, Python
 
 SYSTEM = ("/usr/local", "/usr")
 _INCLUDES = ("include", "include/openblas", "")
+_LIBRARIES_IN = ("CMAKE_LIBRARY_PATH", "LD_LIBRARY_PATH")
+_HEADERS_IN = ("CMAKE_INCLUDE_PATH",)
 _LIBRARIES = ("lib", "lib64", "lib/intel64", "lib/x64", "")
 
 
@@ -42,9 +44,25 @@ def _find(probe: Probe, row: FilesRow, prefixes: Mapping[str, str]) -> Library |
     program = next((path for name in row.programs if (path := probe.which(name))), None)
     if program:
         return Library(name=row.name, found_via=program)
-    return next(
-        (one for via, root in _places(probe, row, prefixes) if (one := _look(probe, row, via, root))), None
+    places = list(_places(probe, row, prefixes))
+    library = _first(places, lambda via, root: _library_in(probe, row, via, root)) if row.libraries else None
+    include = _first(places, lambda via, root: _header_in(probe, row, via, root)) if row.headers else None
+    if (row.libraries and library is None) or (row.headers and include is None):
+        return None
+    via, folder = library or include or ("", None)
+    return Library(
+        name=row.name,
+        include=include[1] if include else None,
+        library=folder if library else None,
+        found_via=via,
     )
+
+
+def _first(
+    places: Sequence[tuple[str, str]], look: Callable[[str, str], str | None]
+) -> tuple[str, str] | None:
+    """Return the first place's name and folder: CMake looks for header and library one after the other."""
+    return next(((via, found) for via, root in places if (found := look(via, root))), None)
 
 
 def _places(probe: Probe, row: FilesRow, prefixes: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -53,7 +71,7 @@ def _places(probe: Probe, row: FilesRow, prefixes: Mapping[str, str]) -> Iterato
     for name in row.variables:
         if value := probe.variable(name):
             yield name, probe.absolute(value)
-    for name in ("CMAKE_PREFIX_PATH", "CMAKE_LIBRARY_PATH", "LD_LIBRARY_PATH"):
+    for name in ("CMAKE_PREFIX_PATH", *_LIBRARIES_IN, *_HEADERS_IN):
         for entry in probe.names.split_path(probe.variable(name).replace(";", separator)):
             yield name, probe.absolute(entry)
     yield from ((via, folder) for folder, via in prefixes.items())
@@ -62,22 +80,24 @@ def _places(probe: Probe, row: FilesRow, prefixes: Mapping[str, str]) -> Iterato
             yield "system", folder
 
 
-def _look(probe: Probe, row: FilesRow, via: str, root: str) -> Library | None:
-    libraries: tuple[str, ...] = _LIBRARIES
-    includes: tuple[str, ...] = _INCLUDES
-    if via in ("CMAKE_LIBRARY_PATH", "LD_LIBRARY_PATH"):
-        libraries = ("",)
-    if via == "system" and root == "/usr":
-        own = multiarch_triplet(probe)
-        libraries, includes = (f"lib/{own}", *libraries), (f"include/{own}", *includes)
-    library = next((each for each in _within(probe, root, libraries) if _has_files(probe, row, each)), None)
-    if row.libraries and library is None:
+def _library_in(probe: Probe, row: FilesRow, via: str, root: str) -> str | None:
+    if via in _HEADERS_IN:
         return None
-    headers = ((each, name) for each in _within(probe, root, includes) for name in row.headers)
-    include = next((each for each, name in headers if probe.is_file(probe.join(each, name))), None)
-    if row.headers and include is None:
+    folders = ("",) if via in _LIBRARIES_IN else (*_of_system(probe, via, root, "lib"), *_LIBRARIES)
+    return next((each for each in _within(probe, root, folders) if _has_files(probe, row, each)), None)
+
+
+def _header_in(probe: Probe, row: FilesRow, via: str, root: str) -> str | None:
+    if via in _LIBRARIES_IN:
         return None
-    return Library(name=row.name, include=include, library=library, found_via=via)
+    folders = (*_of_system(probe, via, root, "include"), *_INCLUDES)
+    headers = ((each, name) for each in _within(probe, root, folders) for name in row.headers)
+    return next((each for each, name in headers if probe.is_file(probe.join(each, name))), None)
+
+
+def _of_system(probe: Probe, via: str, root: str, kind: str) -> tuple[str, ...]:
+    """Return the folder in which Debian keeps what is of one architecture."""
+    return (f"{kind}/{multiarch_triplet(probe)}",) if via == "system" and root == "/usr" else ()
 
 
 def _within(probe: Probe, root: str, parts: Sequence[str]) -> list[str]:

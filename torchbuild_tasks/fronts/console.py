@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gc
 import os
@@ -70,7 +71,8 @@ def main() -> None:
         code = SIGPIPE_CODE
         if error.errno != errno.EPIPE:
             code = UsageError.exit_code
-            sys.stderr.write(f"\nerror: what this prints cannot be written: {error.strerror}.\n")
+            with contextlib.suppress(OSError):  # of a terminal that is closed
+                sys.stderr.write(f"\nerror: what this prints cannot be written: {error.strerror}.\n")
     except KeyboardInterrupt:  # before a verb has started: nothing to end or report
         code = SIGINT_CODE
     gc.freeze()  # at its end Python looks for cycles again, in all that the system takes back anyway

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, TextIO
 
 from torchbuild_tasks.errors import BuildFailed, PlanRefused, TorchbuildError
-from torchbuild_tasks.fronts.parsing import request_class
-from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.fronts.parsing import flags, request_class
+from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.text.page import plain, styled, wrap_text
 from torchbuild_tasks.text.show import finding_text
 from torchbuild_tasks.text.visible import visible
@@ -149,23 +149,45 @@ def error_object(error: TorchbuildError) -> dict[str, Any]:
 
 # ---------------- commands in printed advice, completed for the checkout of this run
 
-# Flags that name places; the advice itself has all others that it needs.
+# Flags that name places, and those that decide what is built: no verb remembers them, so that a command
+# without them would build something else.
 _PLACES: Final = ("source", "name", "config")
+_DECIDING: Final = (
+    "python", "cpu", "cuda", "cuda_toolkit", "arch", "preset", "build_type", "toolset", "mode", "set"
+)  # fmt: skip
+_DEVICES: Final = {"--cpu", "--cuda"}
 # Verbs without a checkout, and actions whose --source is a new folder.
 _ELSEWHERE: Final = ("trust", "cache", "cluster", "completion", "compare", "versions", "get", "mirror")
 _COMMAND: Final = re.compile(
     r"\btorchbuild (?P<verb>[a-z][a-z-]+)(?: (?P<action>[a-z]+)\b)?(?P<rest>(?:(?!\btorchbuild )[^\n])*)"
 )
+_END: Final = re.compile(r"[,;:.)](?=\s|$)")  # of a command in a sentence
+_FLAG: Final = re.compile(r"(?<!\S)--[a-z-]+")
+_CUDA_ONLY: Final = {"--cuda-toolkit", "--arch"}
 
 
 def complete_commands(text: str, request: BuildRequest) -> str:
-    """Give each `torchbuild VERB` the --source, --name and --config of this run, where it has none."""
-    values = {name: getattr(request, name) for name in _PLACES}
-    given = {f"--{name}": as_word(value) for name, value in values.items() if value and value != "."}
+    """Give each `torchbuild VERB` those flags of this run that it needs to be about the same build.
+
+    These are --source, --name and --config, and the flags that decide what is built, where the verb takes
+    them and the command says nothing else.
+    """
+    places = [(flag_name(name), as_word(value)) for name in _PLACES if (value := getattr(request, name))]
+    given = [(flag, value) for flag, value in places if value != "."]
+    given += [
+        each for name in _DECIDING if name not in request.from_environment for each in _said(name, request)
+    ]
     return _COMMAND.sub(lambda found: _complete(found, given), text) if given else text
 
 
-def _complete(found: re.Match[str], given: dict[str, str]) -> str:
+def _said(name: str, request: BuildRequest) -> Iterator[tuple[str, str]]:
+    """Return a flag as this command line says it, with each of its values; "" for a switch."""
+    value = getattr(request, name)
+    values = value if isinstance(value, tuple) else (value,)
+    yield from ((flag_name(name), "" if each is True else as_word(each)) for each in values if each)
+
+
+def _complete(found: re.Match[str], given: Sequence[tuple[str, str]]) -> str:
     verb = found["verb"]
     action = found["action"]
     if verb not in VERBS or verb in _ELSEWHERE or action in _ELSEWHERE:
@@ -173,5 +195,20 @@ def _complete(found: re.Match[str], given: dict[str, str]) -> str:
     head = f"torchbuild {verb}"
     if action in request_class(verb).actions:
         head += f" {action}"
-    words = (f" {flag} {value}" for flag, value in given.items() if flag not in found["rest"])
+    words = (f" {flag} {value}".rstrip() for flag, value in given if _lacks(found, flag, value))
     return head + "".join(words) + found[0][len(head) :]
+
+
+def _lacks(found: re.Match[str], flag: str, value: str) -> bool:
+    """Say whether a printed command takes this flag, has none, and is not about what is wrong with it."""
+    if flag not in {flag_name(field.name) for field in flags(found["verb"])}:
+        return False
+    rest = _END.split(found["rest"], maxsplit=1)[0]
+    has = set(_FLAG.findall(rest))
+    if flag == "--set":  # a variable that the advice or what is above it names may be the one to be dropped
+        name = value.lstrip("'\"").partition("=")[0]
+        about = "\n".join((*found.string[: found.start()].split("\n")[-2:], rest))
+        return not re.search(rf"\b{re.escape(name)}\b", about)
+    if flag in _CUDA_ONLY and "--cpu" in has:
+        return False
+    return not has & (_DEVICES if flag in _DEVICES else {flag})

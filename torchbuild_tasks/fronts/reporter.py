@@ -8,6 +8,7 @@ and unpacking: a live line for each file, or plain lines now and then.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
@@ -15,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Self, TextIO
+from typing import TYPE_CHECKING, Any, Final, Self, TextIO, cast
 
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.fronts.output import is_live, on_screen, shows_colours
@@ -109,7 +110,7 @@ class Transfers:
         from rich.progress import Progress as LiveBar
 
         if self._bar is None:
-            console = Console(stderr=True)
+            console = Console(file=_lasting_screen())
             self._bar = LiveBar(
                 TextColumn("   {task.description}", markup=False),
                 BarColumn(bar_width=bar_width(console.width)),
@@ -149,6 +150,34 @@ def between(seconds: float, spread: float) -> str:
         return clock(seconds)
     minutes = [max(1, round(each / 60)) for each in (seconds / spread, seconds * spread)]
     return " to ".join(f"{each // 60}:{each % 60:02} h" if each >= 60 else f"{each} min" for each in minutes)
+
+
+class _Lasting:
+    """A screen that may go away while a line is drawn on it: what is written from then on is lost.
+
+    A terminal that is closed ends the build by SIGHUP, or not at all (nohup, disown), but never by an error
+    of the display.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _lasting_screen() -> TextIO:
+    """Return stderr for a live line, and not what rich puts in its place while there is another one."""
+    return cast("TextIO", _Lasting(getattr(sys.stderr, "rich_proxied_file", sys.stderr)))
 
 
 class Flushed:
@@ -386,7 +415,7 @@ class ConsoleReporter:
 
         if self._bar is None:
             one_line = Column(no_wrap=True, overflow="ellipsis", ratio=1)
-            console = Console(stderr=True)
+            console = Console(file=_lasting_screen())
             bar = BarColumn(bar_width=bar_width(console.width))
             columns = (SpinnerColumn("line"), TimeElapsedColumn()) if done is None else (bar,)
             self._bar = LiveBar(

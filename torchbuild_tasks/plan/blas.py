@@ -15,11 +15,10 @@ from torchbuild_tasks.model import Choice, Finding, Library
 from torchbuild_tasks.plan.artifacts import offers_helper
 from torchbuild_tasks.plan.environment import ChosenPython, first_python
 from torchbuild_tasks.plan.packages import install_line
-from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.question import PREFIX_PATH, SEARCHED, Question, say_unseen
 from torchbuild_tasks.plan.variables import decide
 from torchbuild_tasks.values import replace
 
-PREFIX_PATH = "CMAKE_PREFIX_PATH"
 LABEL = "BLAS library"
 NO_BLAS = "none"
 
@@ -51,7 +50,12 @@ def choose_blas(question: Question, helpers: Helpers) -> ChosenBlas:
         )
     if facts.blas is None:
         return ChosenBlas()
-    taken = next((name for name in _search_order(question, rows) if name in here), None)
+    order = _search_order(question, rows)
+    taken = next((name for name in order if name in here), None)
+    before = order[: order.index(taken)] if taken else order
+    if unseen := question.unseen(*SEARCHED, *(name for each in before for name in rows[each].variables)):
+        via = f"found via {here[taken].found_via} ({here[taken].library})" if taken else ""
+        return _not_looked_for(question, taken, via, unseen)
     if taken is None:
         named = next((row for row in rows.values() if row.named and row.name in here), None)
         return _by_name(question, named, here[named.name]) if named and not asked else _none(question)
@@ -59,6 +63,21 @@ def choose_blas(question: Question, helpers: Helpers) -> ChosenBlas:
     if taken != "MKL":
         because += "; MKL, which comes first, was not found"
     return ChosenBlas(choice=Choice(name=LABEL, value=taken, because=because), info=rows[taken].info)
+
+
+def _not_looked_for(
+    question: Question, taken: str | None, via: str, unseen: tuple[Choice, ...]
+) -> ChosenBlas:
+    """Promise none where what is named was not looked into: CMake looks there first."""
+    because = f"{via}; " if via else ""
+    because += f"none was looked for in {say_unseen(unseen)}, and CMake takes what is there first"
+    choice = Choice(name=LABEL, value=taken or "unknown", because=because)
+    if taken == "MKL":  # there may be another MKL, and it is MKL all the same
+        return ChosenBlas(choice=choice, info="mkl")
+    if taken or question.facts.tree.sample:
+        return ChosenBlas(choice=choice)
+    text = f"no BLAS and LAPACK was found, but none was looked for in {say_unseen(unseen)}"
+    return ChosenBlas(choice=choice, problems=(Finding.unknown("blas", text, f"{_how_to_get(question)}."),))
 
 
 def _by_name(question: Question, row: BlasRow, library: Library) -> ChosenBlas:
@@ -98,6 +117,9 @@ def _check_named(
     known = question.facts.blas is not None and name in rows and not question.facts.tree.sample
     if not known or name in here or (brought and name == "MKL") or name == "Generic":
         return ChosenBlas()
+    if unseen := question.unseen(*SEARCHED, *rows[name].variables):
+        text = f"BLAS={name} ({asked.because}): {name} was not looked for in {say_unseen(unseen)}"
+        return ChosenBlas(problems=(Finding.unknown("blas", text),))
     looked = ", ".join(
         (*rows[name].variables, PREFIX_PATH, "CMAKE_LIBRARY_PATH", "conda, the system's folders")
     )

@@ -157,17 +157,19 @@ def _check_toolkit(question: Question, toolkit: ChosenToolkit) -> Iterator[Findi
     here = any(series(each.version) == row.cuda for each in question.cuda.toolkits)
     install = "" if here else "sudo apt-get install nvidia-jetpack, then "
     fix = f"Use JetPack's own: {install}--cuda-toolkit {row.cuda}"
-    if newest := _newest_torch(question, row.cuda):
-        fix += f", and torch {newest}, the newest that builds with it"
+    if nearest := _nearest_torch(question, row.cuda):
+        fix += f", and torch {nearest}, the nearest that builds with it"
     if row.newer_cuda and version > Version(row.cuda):
         fix += f", or install NVIDIA's package {COMPAT}-{version.major}-{version.minor}"
     yield Finding.warn(JETPACK_ID, text, fix)
 
 
-def _newest_torch(question: Question, cuda: str) -> str:
-    """Return the newest series that builds with a CUDA; "" where this one does."""
-    series = [question.row, *reversed(question.catalog.torch)]
-    best = next((each for each in series if _builds_with(question, each, cuda)), None)
+def _nearest_torch(question: Question, cuda: str) -> str:
+    """Return the nearest series that builds with a CUDA; "" where this one does."""
+    known = question.catalog.torch
+    here = known.index(question.row)
+    away = sorted(range(len(known)), key=lambda each: abs(each - here))
+    best = next((known[each] for each in away if _builds_with(question, known[each], cuda)), None)
     return "" if best is None or best is question.row else best.version
 
 

@@ -13,12 +13,11 @@ from torchbuild_tasks.model.cuda import LIBRARIES, names_of
 from torchbuild_tasks.plan.cuda.values import ChosenToolkit
 from torchbuild_tasks.plan.dependent import State, truth
 from torchbuild_tasks.plan.packages import installer, package_name, system_manager
-from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.question import PREFIX_PATH, SEARCHED, Question, say_unseen
 from torchbuild_tasks.plan.variables import is_helper
 from torchbuild_tasks.text.words import first_few
 from torchbuild_tasks.values import replace
 
-PREFIX_PATH = "CMAKE_PREFIX_PATH"
 _SHOWN = 4
 # What happens where CMake does not find it, and whether a build can go on from there.
 _ENDS: Final[Mapping[str, tuple[str, Status]]] = {
@@ -113,8 +112,7 @@ def _is_in_toolkit(question: Question, toolkit: ChosenToolkit, row: LinkedRow) -
 
 def _was_looked_for(question: Question, row: LinkedRow) -> bool:
     """Say whether the facts tell of it; on another machine nobody looked into what a flag names."""
-    named = question.decided.get(PREFIX_PATH)
-    if question.request.facts and named and named.source != "environment":
+    if question.unseen(*SEARCHED):
         return False
     return row.toolkit != () or question.facts.linked is not None
 
@@ -128,9 +126,9 @@ def _report(question: Question, unlinked: Unlinked) -> Finding:
     choice, rows, looked = unlinked
     text = f"{choice.name}={choice.value} ({choice.because}): {_names(unlinked)} not "
     folders = list(dict.fromkeys(name for row in rows for name in _variables(row)))[:_SHOWN]
-    prefix = question.decided.get(PREFIX_PATH)
-    if not looked and prefix:
-        text += f"looked for in {PREFIX_PATH}={prefix.value}, which is on another machine"
+    unseen = question.unseen(*SEARCHED)
+    if not looked and unseen:
+        text += f"looked for in {say_unseen(unseen)}"
     elif not looked:
         text += f"looked for here, and nothing names its folder ({', '.join((*folders, PREFIX_PATH))})"
     else:
@@ -138,7 +136,7 @@ def _report(question: Question, unlinked: Unlinked) -> Finding:
     ends = list(dict.fromkeys(_end(question, row) for row in rows))
     text += f"; where CMake finds none, {', or '.join(says for says, _ in ends)}"
     status: Status = "error" if looked and any(state == "error" for _, state in ends) else "warn"
-    status = "unknown" if not looked and prefix else status
+    status = "unknown" if not looked and unseen else status
     fix = "; or ".join(_ways(question, choice, rows))
     return Finding(id="linked", status=status, text=text, fix=f"{fix[0].upper()}{fix[1:]}.")
 

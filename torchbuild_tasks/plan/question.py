@@ -6,7 +6,7 @@ flag > the user's environment > torchbuild.toml > the user-wide file > preset > 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -24,9 +24,17 @@ from torchbuild_tasks.text.words import as_word, shell_line
 DEFAULT_PRESET = "dev"
 _DEVICES = (("cpu", "0"), ("cuda", "1"))  # the flag, and the USE_CUDA that it means
 _DECIDING = ("cpu", "cuda", "preset", "config", "set")  # the flags that say which parts of torch are built
+# Where CMake looks for libraries first, each by a list of folders.
+PREFIX_PATH: Final = "CMAKE_PREFIX_PATH"
+SEARCHED: Final = (PREFIX_PATH, "CMAKE_LIBRARY_PATH")
 LAYERS: tuple[Source, ...] = ("flag", "environment", "torchbuild.toml", "preset", "helper", "default")
 
 BOM: Final = "\ufeff"  # some editors of Windows begin a file with it
+
+
+def say_unseen(choices: Iterable[Choice]) -> str:
+    """Name what was not looked into."""
+    return " and ".join(f"{each.name}={each.value}" for each in choices) + ", which is on another machine"
 
 
 class Question(msgspec.Struct, frozen=True, dict=True):
@@ -149,6 +157,14 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         for choice in self._layers():
             found.setdefault(choice.name, choice)
         return found
+
+    def unseen(self, *names: str) -> tuple[Choice, ...]:
+        """Return those of these variables that name a place of another machine (--facts) unseen.
+
+        Its facts tell of what its own environment names.
+        """
+        named = filter(None, map(self.decided.get, names)) if self.request.facts else ()
+        return tuple(choice for choice in named if choice.value and choice.source != "environment")
 
     def _layers(self) -> Iterator[Choice]:
         """Yield the build variables of all layers, the strongest layer first."""

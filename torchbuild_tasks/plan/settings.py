@@ -60,10 +60,14 @@ class NamedBuild(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Withheld(msgspec.Struct, frozen=True, kw_only=True):
-    """A key of an untrusted file, and what it would do if the file were trusted."""
+    """A key of an untrusted file, and what it would do if the file were trusted.
+
+    `value` is what a key of a flag says that holds for every build.
+    """
 
     key: str
     why: str
+    value: str = ""
 
 
 class Stale(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ is added to the flags has to be put into `_HARMLESS` to count unasked.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePosixPath
@@ -16,8 +17,8 @@ from typing import Any, Final
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import covers
 from torchbuild_tasks.model import Finding
-from torchbuild_tasks.options import flag_name
-from torchbuild_tasks.plan.settings import NamedBuild, Settings, Withheld
+from torchbuild_tasks.options import BuildRequest, flag_name
+from torchbuild_tasks.plan.settings import NamedBuild, Settings, Withheld, split_assignment
 from torchbuild_tasks.text.words import as_word, first_few
 from torchbuild_tasks.values import replace
 
@@ -151,7 +152,7 @@ def _dangers(
     for name, value in values.items():
         if not is_harmless(name, value):
             key = flag_name(name)[2:]
-            yield Withheld(key=f"{above}{key}", why=_WHY.get(name, _PLACE))
+            yield Withheld(key=f"{above}{key}", why=_WHY.get(name, _PLACE), value="" if above else str(value))
     for name, value in variables.items():
         if not is_harmless_variable(name, value, catalog):
             why = "is not known to be a mere value"
@@ -173,6 +174,14 @@ def _harmless(
     )
 
 
+def without_given(request: BuildRequest, withheld: tuple[Withheld, ...]) -> tuple[Withheld, ...]:
+    """Return what counts where the file is trusted: not what a flag of this command line says instead."""
+    fields = dataclasses.fields(request)
+    given = {flag_name(f.name)[2:] for f in fields if getattr(request, f.name) not in (None, False, ())}
+    given |= {f"set.{split_assignment(text)[0]}" for text in request.set}
+    return tuple(each for each in withheld if each.key not in given)
+
+
 def _harmless_build(build: NamedBuild, catalog: Catalog) -> NamedBuild:
     values, variables = _harmless(build.values, build.variables, catalog)
     ref = build.ref if build.ref is None or _ref(build.ref) else None
@@ -186,10 +195,17 @@ def check_trust(settings: Settings) -> tuple[Finding, ...]:
         Finding.error(
             "trust",
             f"{place} is not trusted, so these of its settings are ignored: {withheld_text(withheld)}",
-            f"Read it. If you trust it: torchbuild trust {as_word(place)}",
+            f"Read it. If you trust it: torchbuild trust {as_word(place)}{_or_flags(withheld)}",
         )
         for place, withheld in settings.withheld.items()
     )
+
+
+def _or_flags(withheld: tuple[Withheld, ...]) -> str:
+    """Return the way without trust: flags that say something else; "" where not all of it has a flag."""
+    if not all(each.value for each in withheld):
+        return ""
+    return f". Or say otherwise, and they are not needed: {' '.join(f'--{each.key} …' for each in withheld)}"
 
 
 def withheld_text(withheld: tuple[Withheld, ...]) -> str:

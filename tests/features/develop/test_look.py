@@ -68,6 +68,13 @@ def test_the_newer_eras_libraries_lie_in_the_build_tree(tmp_path: Path) -> None:
     seen = look(machine(tmp_path))
     assert seen.debug_info == (("/src/pt/build/editable/torch/lib/libc10.so", True),)
     assert seen.commands == "/src/pt/build/compile_commands.json"
+    assert not seen.configured
+
+
+def test_cmakes_cache_says_that_it_has_run(tmp_path: Path) -> None:
+    put(tmp_path, "src/pt/build/CMakeCache.txt", b"")
+    seen = look(machine(tmp_path))
+    assert (seen.commands, seen.configured) == (None, True)
 
 
 def test_on_windows_the_symbols_lie_next_to_the_library(tmp_path: Path) -> None:

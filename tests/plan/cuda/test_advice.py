@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from tests.support.cuda import cuda_facts, driver, gpu, toolkit
 from tests.support.examples import examples
-from tests.support.jetsons import tx2
+from tests.support.jetsons import thor, tx2
 from tests.support.machines import ask, found, modern_tree, plan_of, python, tool, tree
 from tests.support.windows import toolset, windows, windows_facts
 from torchbuild_tasks.catalog import load_catalog
@@ -20,13 +20,12 @@ from torchbuild_tasks.catalog.rows import TorchRow
 from torchbuild_tasks.model import BuildPlan, Cuda, Facts, Finding, Host, Tool, Toolkit
 from torchbuild_tasks.plan.cuda.advice import (
     _TOLD,
-    ARCHIVE,
     _torch_that_fits,
     advise,
     choose_best,
 )
 from torchbuild_tasks.plan.cuda.candidates import candidates_for
-from torchbuild_tasks.plan.cuda.values import OTHER_TORCH
+from torchbuild_tasks.plan.cuda.values import ARCHIVE, OTHER_TORCH
 from torchbuild_tasks.values import replace
 
 ROWS = load_catalog()
@@ -428,6 +427,44 @@ def test_of_several_that_are_here_the_one_that_fits_the_gpu() -> None:
     assert chosen.root == "/usr/local/cuda-12.8"
     assert chosen.choice is not None
     assert "passed over /usr/local/cuda-12.4" in chosen.choice.because
+
+
+@pytest.mark.parametrize(
+    ("torch", "here", "capability", "taken", "why"),
+    [
+        ("2.0.1", ("11.7", "11.8"), "8.9", "11.8", "11.7 makes no code of its own for each GPU"),
+        ("2.0.1", ("11.7", "11.8"), "8.6", "11.7", ""),
+        ("2.9.1", ("12.8", "12.6"), "7.0", "12.6", "CUDA 12.8 calls a GPU that is here deprecated"),
+        ("2.6.0", ("12.5", "12.6"), "9.0", "12.6", "upstream did not build this torch with CUDA 12.5"),
+    ],
+)
+def test_of_several_that_fit_the_one_with_least_against_it_is_taken(
+    torch: str, here: tuple[str, ...], capability: str, taken: str, why: str
+) -> None:
+    compilers = (tool("g++", "11.4.0"), tool("gcc", "11.4.0"))
+    facts = machine(torch, *here, capability=capability, compilers=compilers)
+    chosen = choose_best(ask(facts, cuda=True))
+    assert chosen.choice and chosen.root.endswith(taken)
+    assert why in chosen.choice.because and bool(why) is ("passed over" in chosen.choice.because)
+
+
+def test_a_toolkit_that_is_on_path_stays_where_another_fits_as_well() -> None:
+    """The plan says that it runs the code of 8.6, and which CUDA is the first with its own."""
+    facts = machine("2.0.1", "11.7", "11.8", capability="8.9", compilers=(tool("g++", "11.4.0"),))
+    assert facts.cuda
+    first, other = facts.cuda.toolkits
+    kits = (replace(first, found_via="PATH"), other)
+    assert (
+        choose_best(ask(replace(facts, cuda=replace(facts.cuda, toolkits=kits)), cuda=True)).toolkit
+        == kits[0]
+    )
+
+
+@pytest.mark.parametrize("torch", ["2.9.1", "2.15.0"])
+def test_a_toolkit_that_is_here_comes_before_another_torch(torch: str) -> None:
+    facts = replace(thor(), tree=tree(version=torch))
+    fix = found(plan_of(facts, cuda=True, cuda_toolkit="pypi:12.8").findings, "architectures").fix
+    assert fix.startswith("Take --cuda-toolkit 13.0 (it is here); or PTX") and "torch" not in fix
 
 
 @pytest.mark.parametrize(

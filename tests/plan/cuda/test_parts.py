@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.support.cuda import cuda_facts, toolkit
-from tests.support.machines import found, plan_of, statuses, tree
-from torchbuild_tasks.model import Facts, Switch, TreeReads
+from tests.support.machines import found, plan_of, python, statuses, tree
+from tests.support.windows import windows_facts
+from torchbuild_tasks.model import Cuda, Facts, Python, Switch, TreeReads
 from torchbuild_tasks.values import replace
 
 LACKS = ("cublas", "cufft")
@@ -27,7 +28,7 @@ def of(distribution: str = "Ubuntu 24.04", **changes: object) -> Facts:
     [
         ("Ubuntu 24.04", "sudo apt install cuda-libraries-dev-12-4"),
         ("Rocky Linux 9.4", "sudo dnf install cuda-libraries-devel-12-4"),
-        ("Gentoo Linux", "Or install the rest of cuda-12.4."),
+        ("Gentoo Linux", "--toolkit --toolkitpath=/usr/local/cuda-12.4)."),
     ],
 )
 def test_what_torch_links_with_is_missing(distribution: str, line: str) -> None:
@@ -35,6 +36,63 @@ def test_what_torch_links_with_is_missing(distribution: str, line: str) -> None:
     assert (finding.status, "cublas, cufft" in finding.text) == ("error", True)
     assert line in finding.fix
     assert "--cuda-toolkit pypi:12" in finding.fix
+
+
+CONDA = python(executable="/env/bin/python", prefix="/env", environment="conda")
+WIN_CONDA = python(executable="C:\\env\\python.exe", prefix="C:\\env", environment="conda")
+
+
+@pytest.mark.parametrize(
+    ("made", "pythons", "words"),
+    [
+        (
+            {"path": "/env"},
+            (CONDA,),
+            "conda install -p /env -c conda-forge cuda-libraries-dev cuda-version=12.4.",
+        ),
+        (
+            {"path": "/e", "found_via": "CONDA_PREFIX"},
+            (),
+            "conda install -p /e -c conda-forge cuda-libraries-dev",
+        ),
+        ({"path": "/env", "version": "11.8"}, (CONDA,), "-c nvidia/label/cuda-11.8.0 cuda-libraries-dev."),
+        ({"path": "/usr"}, (), "install the rest of it: sudo apt install nvidia-cuda-toolkit."),
+        (
+            {"path": "/opt/modules/cuda/12.4"},
+            (),
+            "its runfile with --toolkit --toolkitpath=/opt/modules/cuda/12.4).",
+        ),
+        (
+            {"path": "/v/nvidia/cu13", "found_via": "NVIDIA's wheels"},
+            (),
+            "upstream built this torch with it).",
+        ),
+    ],
+)
+def test_what_has_made_a_folder_completes_it(
+    made: dict[str, Any], pythons: tuple[Python, ...], words: str
+) -> None:
+    """Of pip's wheels nothing does: none has names to link with."""
+    kit = toolkit(**{"version": "12.4", "lacks": LACKS, **made})
+    facts = replace(of(), cuda=replace(cuda_facts(kit).cuda or Cuda(), toolkits=(kit,)), pythons=pythons)
+    fix = found(plan_of(facts, cuda=True).findings, "cuda-parts").fix
+    assert fix.endswith(words) or made.get("found_via"), fix
+    assert words in fix or "Or " not in fix
+
+
+@pytest.mark.parametrize(
+    ("path", "pythons", "words"),
+    [
+        (r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v12.4", (), "; Custom), and add the libraries"),
+        (r"C:\env\Library", (WIN_CONDA,), r"conda install -p C:\env -c conda-forge cuda-libraries-dev"),
+    ],
+)
+def test_and_on_windows(path: str, pythons: tuple[Python, ...], words: str) -> None:
+    kit = replace(toolkit("12.4", lacks=LACKS), path=path, nvcc=rf"{path}\bin\nvcc.exe")
+    facts = windows_facts(cuda=Cuda(toolkits=(kit,)))
+    facts = replace(facts, pythons=(*pythons, *facts.pythons), tree=replace(facts.tree, version="2.6.0"))
+    fix = found(plan_of(facts, cuda=True, arch="8.6").findings, "cuda-parts").fix
+    assert words in fix
 
 
 def test_it_may_be_in_a_folder_that_was_not_looked_into() -> None:
@@ -88,7 +146,12 @@ def test_kineto_without_cupti(flags: dict[str, Any], parts: dict[str, str], expe
             "libcudart.so",
             "apt install cuda-cudart-dev-12-4 cuda-libraries-dev-12-4.",
         ),
-        ("Gentoo Linux", {"libraries": None}, "libcudart.so", "Or install the rest of cuda-12.4."),
+        (
+            "Gentoo Linux",
+            {"libraries": None},
+            "libcudart.so",
+            "--toolkit --toolkitpath=/usr/local/cuda-12.4).",
+        ),
         ("Ubuntu 24.04", {"problem": "its nvcc does not start"}, "does not start", ""),
     ],
 )
@@ -103,9 +166,7 @@ def test_a_toolkit_that_compiles_nothing_is_completed_where_it_is(
     finding = found(plan.findings, "cuda-toolkit")
     assert plan.verdict == "refuse" and says in finding.text
     assert "--cuda-toolkit pypi:12.4" in finding.fix
-    assert line in finding.fix and (" Or install what" in finding.fix or "rest of" in finding.fix) is bool(
-        line
-    )
+    assert line in finding.fix and (" Or install " in finding.fix) is bool(line)
 
 
 @pytest.mark.parametrize("series", ["12.6", "12.8", "13.0"])
@@ -116,4 +177,4 @@ def test_for_a_half_toolkit_one_of_its_own_series_is_put_together(series: str) -
     ways: list[dict[str, Any]] = [{}, {"cuda_toolkit": "/opt/half"}]
     for flags in ways:
         fix = found(plan_of(facts, cuda=True, arch="8.6", **flags).findings, "cuda-toolkit").fix
-        assert f"--cuda-toolkit pypi:{series}" in fix and "install the rest of half" in fix
+        assert f"--cuda-toolkit pypi:{series}" in fix and "--toolkitpath=/opt/half" in fix

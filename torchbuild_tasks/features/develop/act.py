@@ -69,7 +69,7 @@ def write_debug_config(root: Path, debugging: Debugging, *, dry_run: bool) -> De
         _write_entries(folder / "launch.json", LAUNCH, launch, dry_run),
         _write_entries(folder / "tasks.json", TASKS, task_lists(tool, windows), dry_run),
     )
-    commands = _link_commands(root, debugging.commands, dry_run)
+    commands = _link_commands(root, debugging, dry_run)
     return DebugConfig(files=files, commands=commands, findings=findings(debugging, windows))
 
 
@@ -100,9 +100,12 @@ def _plain(lists: Lists) -> dict[str, Any]:
     return {name: entries for name, (_, entries) in lists.items()}
 
 
-def _link_commands(root: Path, source: str | None, dry_run: bool) -> str:
+def _link_commands(root: Path, debugging: Debugging, dry_run: bool) -> str:
     """Link the build's compile_commands.json where clangd searches it; keep the user's own file."""
     place = root / COMMANDS
+    source = debugging.commands
+    if source is None and not debugging.configured:  # PyTorch's own CMakeLists.txt asks for the file
+        return f"{COMMANDS}: CMake writes it, which has not run here yet; run this again after a build"
     if source is None:
         return f"{COMMANDS}: the build tree has none; build with --set CMAKE_EXPORT_COMPILE_COMMANDS=ON"
     if Path(source) == place:

@@ -18,7 +18,8 @@ class Debugging(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     `python` is the interpreter of `environment` without links, `gdb` the debugger's path, `install_gdb` how
     one gets it. `ptrace_scope` is
     Yama's (None where there is no Yama). `debug_info` lists torch's built libraries, each with whether it has
-    any (None: unknown). `gdbinit` is that of the checkout, `commands` the build's compile_commands.json.
+    any (None: unknown). `gdbinit` is that of the checkout, `commands` the build's compile_commands.json;
+    `configured` says whether CMake has run, which writes that file.
     """
 
     environment: str
@@ -30,6 +31,7 @@ class Debugging(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     debug_info: tuple[tuple[str, bool | None], ...] = ()
     gdbinit: str | None = None
     commands: str | None = None
+    configured: bool = False
 
 
 # ---------------- VS Code and a debugger

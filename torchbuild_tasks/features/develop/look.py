@@ -27,6 +27,7 @@ def look_at_debugging(
         debug_info=tuple((path, _has_debug_info(probe, path)) for path in _libraries(probe, root, build_dir)),
         gdbinit=gdbinit if probe.is_file(gdbinit) else None,
         commands=commands if probe.is_file(commands) else None,
+        configured=probe.is_file(probe.join(build_dir, "CMakeCache.txt")),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from torchbuild_tasks.build.history import NINJA_LOG, read_build_file, read_ninja_log, recall
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.context import decide, look, require_checkout
-from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.errors import NotBuilt
 from torchbuild_tasks.features.whatif.choose import (
     Answer,
     Figures,
@@ -59,7 +59,7 @@ def read_tree(question: Question, plan: BuildPlan, root: Path) -> Tree:
     """Return the input of a simulation from the build tree of a plan.
 
     Raises:
-        UsageError: it was not configured, or not for Ninja, or its build.ninja is damaged.
+        NotBuilt: it was not configured, or not for Ninja, or its build.ninja is damaged.
     """
     folder = Path(plan.build_dir)
     store = question.facts.store
@@ -69,7 +69,7 @@ def read_tree(question: Question, plan: BuildPlan, root: Path) -> Tree:
         file = read_build_file(folder)
     except (OSError, ValueError, RecursionError) as problem:
         why = f"{problem.filename}: {problem.strerror}" if isinstance(problem, OSError) else str(problem)
-        raise UsageError(
+        raise NotBuilt(
             f"There is no graph of Ninja to simulate: {why}.",
             looked=(f"what the build consists of: {folder / 'build.ninja'}", *_say_remembered(history)),
             next_step="Building one small target makes it: torchbuild build --target c10",

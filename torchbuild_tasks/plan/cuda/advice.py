@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from packaging.version import Version
@@ -41,12 +41,14 @@ from torchbuild_tasks.plan.cuda.toolkit import (
     choose_toolkit,
     cuda_row,
     distance,
+    is_picked,
     series_of,
     torch_rows,
     why_unusable,
 )
 from torchbuild_tasks.plan.cuda.values import (
     ADVISED,
+    ARCHIVE,
     OR_ADVISED,
     OR_OTHERS,
     OTHER_TORCH,
@@ -62,7 +64,6 @@ from torchbuild_tasks.plan.settings import split_assignment
 from torchbuild_tasks.plan.variables import decide
 from torchbuild_tasks.values import replace
 
-ARCHIVE: Final = "https://developer.nvidia.com/cuda-toolkit-archive"
 WITHOUT: Final = "Build without CUDA (--cpu), or where glibc is: nothing else helps here."
 # What must be gone with another torch that is advised.
 _TOLD: Final = ("cuda-toolkit", "gpu-code", "driver", "host-compiler", "architectures")
@@ -102,11 +103,12 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
         candidates=candidates,
         now=judge(question, word, devices(question)) if word else None,
         refused=any(each.status == "error" and ADVISED in each.fix for each in findings),
-        torch=any(OTHER_TORCH in each.fix for each in findings),
         more=functools.cache(lambda: tuple(candidates_for(_with_installable(question)))),
         other=functools.cache(lambda: _torch_that_fits(question, candidates)),
     )
     ways = replace(ways, lead=_choose_lead(question, findings, ways))
+    torch = any(OTHER_TORCH in each.fix and not _is_here_for(each, ways) for each in findings)
+    ways = replace(ways, torch=torch)
     filled = tuple(_fill_in(question, finding, ways) for finding in findings)
     told = tuple(_with_toolkit(question, each, ways) for each in filled) if ways.refused else filled
     return tuple(_keep_python(each, told, ways) for each in told)
@@ -170,7 +172,11 @@ def _word_of(chosen: ChosenToolkit) -> str:
 
 
 def choose_best(question: Question) -> ChosenToolkit:
-    """Decide the toolkit; if none is requested, the installed one that fits best."""
+    """Decide the toolkit; if none is requested, the installed one that fits best.
+
+    Of those that fit equally well the one that is on PATH stays, or where /usr/local/cuda leads: that is a
+    choice. Of the others it is the one of which least is to be said for these GPUs and this torch.
+    """
     first = choose_toolkit(question)
     able = [toolkit for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
     if first.toolkit is None or len(able) < 2 or first.choice is None or first.choice.source != "default":
@@ -179,9 +185,51 @@ def choose_best(question: Question) -> ChosenToolkit:
     judged = {each.path: judge(question, each.path, gpus) for each in able}
     weights = {path: weigh(found) for path, found in judged.items()}
     best = min(able, key=lambda each: weights[each.path])
-    if weights[best.path] >= weights[first.root]:
+    if weights[best.path] < weights[first.root]:
+        return _instead(first, best, min(judged[first.root], key=lambda each: each.status != "error").text)
+    if is_picked(first.toolkit):
         return first
-    return _instead(first, best, judged[first.root])
+    beside = [each for each in able if each.found_via == first.toolkit.found_via]
+    equal = [each for each in beside if weights[each.path] == weights[first.root]]
+    best = min(equal, key=lambda each: _drawbacks(question, series_of(each.version), gpus))
+    mine, other = (_drawbacks(question, series_of(each.version), gpus) for each in (first.toolkit, best))
+    return first if mine <= other else _instead(first, best, _say_drawback(first, mine, other, gpus))
+
+
+class _Drawbacks(NamedTuple):
+    """What is to be said against a toolkit that fits, the weightier first.
+
+    `old`: it calls a GPU here deprecated. `unbuilt`: upstream did not build this torch with it. `unusual`:
+    that, or it makes no code of their own for the GPUs here. `distance`: how far it is from upstream's own.
+    """
+
+    old: bool
+    unbuilt: bool
+    unusual: bool
+    distance: int
+
+
+def _drawbacks(question: Question, version: Version | None, gpus: tuple[Device, ...]) -> _Drawbacks:
+    row = cuda_row(question, version)
+    present = {device.capability for device in gpus}
+    return _Drawbacks(
+        old=row is not None and bool(present & {*row.deprecated}),
+        unbuilt=version not in _built(question),
+        unusual=version is None or not _is_usual(question, version, gpus),
+        distance=distance(question, version),
+    )
+
+
+def _say_drawback(first: ChosenToolkit, mine: _Drawbacks, other: _Drawbacks, gpus: tuple[Device, ...]) -> str:
+    """Say the first thing that one toolkit has against it, and the other that is taken has not."""
+    here = ", ".join(dict.fromkeys(f"{each.name} ({each.capability})" for each in gpus if each.capability))
+    if mine.old != other.old:
+        return f"{first.name} calls a GPU that is here deprecated ({here})"
+    if mine.unbuilt != other.unbuilt:
+        return f"upstream did not build this torch with {first.name}"
+    if mine.unusual != other.unusual:
+        return f"{first.name} makes no code of its own for each GPU that is here ({here})"
+    return f"{first.name} is further from what upstream builds this torch with"
 
 
 def best_toolkit(
@@ -213,22 +261,17 @@ def best_toolkit(
 
     nearer = [each for each in candidates if each.place < 2 and fits_all(each)]
     fitting = nearer or [each for each in candidates if each.place == 2 and fits_all(each)]
-    chosen = choose_toolkit(question) if fitting else ChosenToolkit()
+    chosen = choose_best(question) if fitting else ChosenToolkit()
     planned = chosen.version
     # One that is asked for and not here comes before what is here.
     asked_for = _meant(question, chosen) if fitting and planned is None else None
     gpus = devices(question) if fitting else ()
-    present = {device.capability for device in gpus}
-    built = _built(question)
 
-    def away(each: Candidate) -> tuple[int, bool, bool, int, bool, bool, bool, bool, int]:
+    def away(each: Candidate) -> tuple[int, bool, bool, int, bool, _Drawbacks]:
         other = planned is not None and each.version.major != planned.major
-        row = cuda_row(question, each.version)
-        old = row is not None and bool(present & {*row.deprecated})
-        others = each.version not in built, not _is_usual(question, each.version, gpus)
-        last = old, *others, distance(question, each.version)
         ours = asked_for is not None and each.version == asked_for
-        return each.weight, not ours, other, each.place, each.version != planned, *last
+        last = _drawbacks(question, each.version, gpus)
+        return each.weight, not ours, other, each.place, each.version != planned, last
 
     return min(fitting, key=away, default=None)
 
@@ -240,7 +283,11 @@ def _meant(question: Question, chosen: ChosenToolkit) -> Version | None:
 
 
 def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
-    """Fill in a toolkit, and another torch."""
+    """Fill in a toolkit, and another torch; no other torch where a toolkit that is here does."""
+    if ways.lead and _is_here_for(finding, ways):
+        return replace(
+            finding, fix=finding.fix.replace(OTHER_TORCH + OR_ADVISED, _sentence(question, ways.lead))
+        )
     if OTHER_TORCH in finding.fix:
         torch = ways.other()
         words = torch.words if torch else "a newer torch, and what builds it (torchbuild versions)"
@@ -268,6 +315,13 @@ def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
     others = _others(question, finding, best, ways) if OR_OTHERS in finding.fix else ""
     fix = finding.fix.replace(ADVISED, f"{sentence}.").replace(OR_ADVISED, short).replace(OR_OTHERS, others)
     return replace(finding, fix=fix)
+
+
+def _is_here_for(finding: Finding, ways: _Ways) -> bool:
+    """Say whether the toolkit that all advice names is here, and ends what another torch would."""
+    lead = ways.lead
+    here = lead is not None and lead.place == 0 and ends(lead, finding) and not _is_untried(lead, ways)
+    return here and OTHER_TORCH + OR_ADVISED in finding.fix
 
 
 def _others(question: Question, finding: Finding, best: Candidate | None, ways: _Ways) -> str:
@@ -423,7 +477,7 @@ def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> O
     then the series is the nearest. Of its toolkits one that is here comes before one that can be put
     together, and that before one of NVIDIA's archive; then the one nearest to what upstream builds it with.
     """
-    chosen = choose_toolkit(question)
+    chosen = choose_best(question)
     gpus = devices(question)
     planned = _word_of(chosen) if chosen.root else ""
     # What the host compiler does, and a driver that no toolkit helps, have a fix of their own.
@@ -530,9 +584,8 @@ def _of_jetpack(question: Question) -> str:
     return text + (f", or a later JetPack ({later.name} has CUDA {later.cuda})" if later else "")
 
 
-def _instead(first: ChosenToolkit, best: Toolkit, against: tuple[Finding, ...]) -> ChosenToolkit:
-    worst = min(against, key=lambda each: each.status != "error")
-    passed = (*first.passed_over, f"{first.root}: {worst.text}")
+def _instead(first: ChosenToolkit, best: Toolkit, against: str) -> ChosenToolkit:
+    passed = (*first.passed_over, f"{first.root}: {against}")
     assert first.choice is not None
     text = f"{best.name}, found via {best.found_via}; passed over {passed[-1]}"
     return ChosenToolkit(

@@ -511,8 +511,7 @@ def check_named_libraries(question: Question) -> tuple[Finding, ...]:
             if not any(_is_of(library, choice) for library in here):
                 text = f"{choice.name}={choice.value} ({choice.because}) holds no {name}"
                 status: Status = "warn" if choice.source == "environment" else "error"
-                # Facts of another machine: it looked where its own variables lead, not where a flag does.
-                if question.request.facts and choice.source != "environment":
+                if question.unseen(choice.name):
                     text = f"{choice.name}={choice.value} ({choice.because}) was not looked into"
                     status = "unknown"
                 fix = f"Name the folder that has its include and lib folders, or drop {choice.name}."

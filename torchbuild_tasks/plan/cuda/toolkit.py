@@ -199,15 +199,21 @@ def _first_that_fits(question: Question) -> ChosenToolkit:
 
 
 def _nearest(question: Question, fitting: list[Toolkit]) -> Toolkit:
-    """Return the first; where nobody has chosen it, the nearest to upstream's of those beside it.
-
-    PATH is a choice, and so is a folder without a number (/usr/local/cuda, which leads to one of them).
-    """
+    """Return the first; where nobody has chosen it, the nearest to upstream's of those beside it."""
     first = fitting[0]
-    if first.found_via == "PATH" or not all(path[-1:].isdigit() for path in (first.path, *first.aliases)):
+    if is_picked(first):
         return first
     beside = [toolkit for toolkit in fitting if toolkit.found_via == first.found_via]
     return min(beside, key=lambda each: distance(question, series_of(each.version)))
+
+
+def is_picked(toolkit: Toolkit) -> bool:
+    """Say whether somebody has chosen a toolkit for this machine.
+
+    PATH is a choice, and so is a folder without a number (/usr/local/cuda, which leads to one of them).
+    """
+    names = (toolkit.path, *toolkit.aliases)
+    return toolkit.found_via == "PATH" or not all(path[-1:].isdigit() for path in names)
 
 
 def distance(question: Question, version: Version | None) -> int:

@@ -88,6 +88,7 @@ ADVISED: Final = "{a fitting toolkit}"
 OR_ADVISED: Final = "{or a fitting toolkit}"
 OR_OTHERS: Final = "{or what else is to be had}"  # where the one that is asked for is not
 OTHER_TORCH: Final = "{Take another torch}"
+ARCHIVE: Final = "https://developer.nvidia.com/cuda-toolkit-archive"
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True):
