@@ -27,7 +27,7 @@ def of(distribution: str = "Ubuntu 24.04", **changes: object) -> Facts:
     [
         ("Ubuntu 24.04", "sudo apt install cuda-libraries-dev-12-4"),
         ("Rocky Linux 9.4", "sudo dnf install cuda-libraries-devel-12-4"),
-        ("Gentoo Linux", "Or install the rest of cuda-12.4."),
+        ("Gentoo Linux", "Or install the rest of cuda-12.4 the way that it was installed."),
     ],
 )
 def test_what_torch_links_with_is_missing(distribution: str, line: str) -> None:
@@ -35,6 +35,17 @@ def test_what_torch_links_with_is_missing(distribution: str, line: str) -> None:
     assert (finding.status, "cublas, cufft" in finding.text) == ("error", True)
     assert line in finding.fix
     assert "--cuda-toolkit pypi:12" in finding.fix
+
+
+def test_the_parts_come_from_where_the_toolkit_came_from() -> None:
+    """What conda put there, conda completes; on Windows the installer does."""
+    of_conda = of(found_via="CONDA_PREFIX", path="/home/u/miniforge3/envs/x", lacks=LACKS)
+    fix = found(plan_of(of_conda, cuda=True).findings, "cuda-parts").fix
+    assert "conda install -c nvidia cuda-libraries-dev=12.4." in fix
+    windows = of(path="C:\\CUDA\\v12.4", lacks=LACKS)
+    windows = replace(windows, host=replace(windows.host, os="windows"))
+    fix = found(plan_of(windows, cuda=True).findings, "cuda-parts").fix
+    assert "start NVIDIA's installer of CUDA 12.4 again" in fix
 
 
 def test_it_may_be_in_a_folder_that_was_not_looked_into() -> None:
@@ -88,7 +99,7 @@ def test_kineto_without_cupti(flags: dict[str, Any], parts: dict[str, str], expe
             "libcudart.so",
             "apt install cuda-cudart-dev-12-4 cuda-libraries-dev-12-4.",
         ),
-        ("Gentoo Linux", {"libraries": None}, "libcudart.so", "Or install the rest of cuda-12.4."),
+        ("Gentoo Linux", {"libraries": None}, "libcudart.so", "Or install the rest of cuda-12.4 the way that it was installed."),
         ("Ubuntu 24.04", {"problem": "its nvcc does not start"}, "does not start", ""),
     ],
 )

@@ -20,13 +20,14 @@ from torchbuild_tasks.text.paths import file_name, plain_path
 
 PARTS_ID: Final = "cuda-parts"
 _ELSEWHERE: Final = ("CMAKE_PREFIX_PATH", "CMAKE_LIBRARY_PATH", "CUDAToolkit_ROOT")
-# Of NVIDIA's repositories for apt, and for dnf and zypper (developer.download.nvidia.com/compute/cuda/repos).
+# Of NVIDIA's repositories for apt, and for dnf and zypper (developer.download.nvidia.com/compute/cuda/repos), and
+# of its channel for conda.
 # UNCONFIRMED: none of them was installed.
 _PACKAGES: Final = {
-    "nvcc": {"apt": "cuda-nvcc", "": "cuda-nvcc"},
-    "runtime": {"apt": "cuda-cudart-dev", "": "cuda-cudart-devel"},
-    "libraries": {"apt": "cuda-libraries-dev", "": "cuda-libraries-devel"},
-    "cupti": {"apt": "cuda-cupti-dev", "": "cuda-cupti"},
+    "nvcc": {"apt": "cuda-nvcc", "": "cuda-nvcc", "conda": "cuda-nvcc"},
+    "runtime": {"apt": "cuda-cudart-dev", "": "cuda-cudart-devel", "conda": "cuda-cudart-dev"},
+    "libraries": {"apt": "cuda-libraries-dev", "": "cuda-libraries-devel", "conda": "cuda-libraries-dev"},
+    "cupti": {"apt": "cuda-cupti-dev", "": "cuda-cupti", "conda": "cuda-cupti"},
 }
 _OF_RPM: Final = ("dnf", "yum", "zypper")
 
@@ -72,12 +73,18 @@ def _profiles(question: Question) -> bool:
 
 
 def _install(question: Question, toolkit: Toolkit, *parts: str) -> str:
-    """Return how to install parts beside a toolkit that NVIDIA's packages have put in its folder."""
+    """Return how to install parts beside a toolkit, where what has put it there is known by its folder."""
     facts, series = question.facts, series_of(toolkit.version)
+    if series and toolkit.found_via == "CONDA_PREFIX":
+        packages = " ".join(f"{_PACKAGES[part]['conda']}={series}" for part in parts)
+        return f"install what is missing into that environment: conda install -c nvidia {packages}"
+    if facts.host.os == "windows":
+        again = f"start NVIDIA's installer of CUDA {series or toolkit.version} again"
+        return f"{again}, and choose all of its Development and Runtime parts under Custom"
     manager = system_manager(facts, question.catalog)
     names = [_PACKAGES[part].get("" if manager in _OF_RPM else manager) for part in parts]
     if not (all(names) and series and plain_path(toolkit.path) == f"/usr/local/cuda-{series}"):
-        return f"install the rest of {file_name(toolkit.path)}"
+        return f"install the rest of {file_name(toolkit.path)} the way that it was installed"
     packages = " ".join(f"{name}-{series.major}-{series.minor}" for name in names)
     line = installer(facts, question.catalog).format(package=packages)
     return f"install what is missing from NVIDIA's repository: {line}"
