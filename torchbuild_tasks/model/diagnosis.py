@@ -26,8 +26,9 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class OtherError(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What else failed in the same build, for another cause than the first error.
 
-    `target` is what could not be made, "" for that of the first error, `line_number` and `error_line` are
-    those of its error, and `cause` is one sentence, "" where no row and no kind knows it.
+    `target` is what could not be made, "" for that of the first error; `line_number` and `error_line` are
+    those of its error, the line without what a service wrote before it. `cause` is one sentence, "" where no
+    row and no kind knows it.
     """
 
     target: str

@@ -39,6 +39,17 @@ def test_a_target_of_ninja_that_failed_otherwise_is_named() -> None:
     assert "Also failed, line 10 (x.dir/b.cpp.o): b.cpp:7:72: error" in reading_text(reading)
 
 
+def test_what_a_service_wrote_before_each_line_is_not_shown_again() -> None:
+    log = f"{_HEADER}[2/9] c++ -c c.cpp\n{_SLIP}[3/9] c++ -c d.cpp\n{_STOPPED}"
+    own = "2026-05-04T10:11:12.1234567Z ", "[rank3]: ", "#12 34.5 ", "host7 | ", "\x1b[31m"
+    for before in own:
+        (other,) = read("".join(f"{before}{line}\n" for line in log.splitlines())).also
+        assert (other.target, other.error_line) == (
+            "x.dir/b.cpp.o",
+            "b.cpp:7:72: error: expected ';' before '}' token",
+        ), before
+
+
 def test_another_library_that_the_same_link_lacks_is_named() -> None:
     lacks = "/usr/bin/ld: cannot find -l{}: No such file or directory\n"
     link = "FAILED: x.so\nc++ -shared -o x.so a.o\n" + lacks.format("openblas") + lacks.format("nvinfer")

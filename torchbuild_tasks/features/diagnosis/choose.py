@@ -17,6 +17,7 @@ from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.audience import read_audience
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
 from torchbuild_tasks.features.diagnosis.bringing import our_command
+from torchbuild_tasks.features.diagnosis.decode import bare
 from torchbuild_tasks.features.diagnosis.kinds import (
     COMPILED,
     Kind,
@@ -98,7 +99,7 @@ def _read_others(
                 OtherError(
                     target=other.target,
                     line_number=reading.line_number,
-                    error_line=reading.error_line,
+                    error_line=bare(reading.error_line, part.before),
                     cause=reading.diagnoses[0].cause if reading.diagnoses else "",
                 )
             )

@@ -76,9 +76,23 @@ _GZIP: Final = 31  # zlib's number for gzip's format
 _WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def clean(line: str) -> str:
-    """Return a line without colours and the time of a CI service, in English; the indentation stays."""
+def clean(line: str, before: re.Pattern[str] | None = None) -> str:
+    """Return a line without colours and what stands before it, in English; the indentation stays.
+
+    Args:
+        line: the line.
+        before: what stands before every line of this log, beside the times of CI services and the like.
+    """
+    line = bare(line, before)
+    plain = line.isascii() and not _OTHER.search(line) and not is_other(line)
+    return line if plain else in_english(line)
+
+
+def bare(line: str, before: re.Pattern[str] | None = None) -> str:
+    """Return a line as `clean` does, in its own language."""
     line = without_colours(line)
+    if before is not None:
+        line = before.sub("", line)
     if line.startswith('{"'):
         line = _of_json(line)
     elif logfmt := _LOGFMT.match(line):
@@ -86,15 +100,12 @@ def clean(line: str) -> str:
     if "\r" in line:  # what a progress bar has written over
         line = line.rstrip("\r").rpartition("\r")[2]
     line = line[:WIDTH]
-    while before := _BEFORE.match(line):
-        line = line[before.end() :]
+    while head := _BEFORE.match(line):
+        line = line[head.end() :]
     line = _PASTED.sub("", line)
     if "**" in line:
         line = _BOLD.sub("", line)
-    if "\t" in line:
-        line = _LISTED.sub(r"error \1: ", line)
-    plain = line.isascii() and not _OTHER.search(line) and not is_other(line)
-    return line if plain else in_english(line)
+    return _LISTED.sub(r"error \1: ", line) if "\t" in line else line
 
 
 def without_colours(line: str) -> str:

@@ -16,7 +16,7 @@ from torchbuild_tasks.catalog.diagnosis import FailureRow
 from torchbuild_tasks.catalog.failures import FailureBook
 from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.block import GOES_WITHOUT, Block, ErrorBlock, Line
-from torchbuild_tasks.features.diagnosis.decode import Decoder, clean, without_colours
+from torchbuild_tasks.features.diagnosis.decode import Decoder, clean
 from torchbuild_tasks.features.diagnosis.origin import Origin
 from torchbuild_tasks.features.diagnosis.others import Others
 from torchbuild_tasks.features.diagnosis.places import SIGNS, Places, signs_of
@@ -53,7 +53,7 @@ class LogScanner:
         self, book: FailureBook, before: re.Pattern[str] | None = None, places: Sequence[str] = ()
     ) -> None:
         self._book = book
-        self._before = before
+        self.before: Final = before
         self._signs = signs_of(book.anchors)
         self.origin = Origin(places)
         self.others = Others()
@@ -242,7 +242,7 @@ class LogScanner:
 
     def of_part(self, number: int, before: re.Pattern[str] | None) -> LogScanner:
         """Return a search in a part of this log, whose first line has this number."""
-        part = LogScanner(self._book, before or self._before)
+        part = LogScanner(self._book, before or self.before)
         part.origin, part._number = self.origin, number - 1
         return part
 
@@ -347,8 +347,7 @@ class LogScanner:
 
     def _line(self, number: int, raw: bytes) -> Line:
         text = self._decode(raw)
-        bare = self._before.sub("", without_colours(text)) if self._before else text
-        return Line(number, text.rstrip("\r"), clean(bare))
+        return Line(number, text.rstrip("\r"), clean(text, self.before))
 
     def _close(self) -> None:
         """End the block."""

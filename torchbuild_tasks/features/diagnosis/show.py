@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from torchbuild_tasks.features.diagnosis.decode import without_colours
 from torchbuild_tasks.model import Diagnosis, OtherError, Reading, Tree
 
 _UNKNOWN = "No row knows this error: its cause is not known.\n"
@@ -46,9 +45,8 @@ def reading_text(reading: Reading) -> str:
 
 def _other_text(other: OtherError) -> str:
     cause = f"\n  {other.cause}" if other.cause else ""
-    line = without_colours(other.error_line).strip()
     target = f" ({other.target})" if other.target else ""
-    return f"Also failed, line {other.line_number}{target}: {line}{cause}\n"
+    return f"Also failed, line {other.line_number}{target}: {other.error_line.strip()}{cause}\n"
 
 
 def diagnoses_text(diagnoses: Sequence[Diagnosis], first: str = "Cause") -> str:
