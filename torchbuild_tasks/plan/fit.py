@@ -110,6 +110,8 @@ def check_writable(question: Question) -> Iterator[Finding]:
         if what == SHUT:  # a build with sudo leaves it so
             text = f"{path} is {what}, and the build writes there"
             fix = f"Make it yours: sudo chown -R $(id -u) {question.line(path)}"
+            if question.facts.windows is not None:
+                fix = f"As administrator: {question.line('takeown', '/r', '/f', path)}"
             yield Finding.error("writable", text, fix)
             continue
         fix = f"Remove it: {question.line('rm' if question.facts.windows is None else 'del', path)}"
@@ -118,7 +120,7 @@ def check_writable(question: Question) -> Iterator[Finding]:
         text = (
             f"{tree.root} cannot be written to; a build writes its tree, its env file and its manifest there"
         )
-        fix = "Use a checkout of your own, mount its file system writable, or chmod u+w its folders."
+        fix = "Use a checkout of your own, mount its file system writable, or make its folders writable."
         yield Finding.error("writable", text, fix)
 
 
