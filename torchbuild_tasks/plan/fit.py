@@ -369,5 +369,5 @@ def _antivirus(question: Question) -> Finding:
     """Give advice about the antivirus; the machine's owner decides what it excludes."""
     root = question.facts.tree.root
     text = "an antivirus reads every object file as it is written, which slows the build; where you may, "
-    text += f"as administrator, Add-MpPreference -ExclusionPath '{root}' leaves them out"
+    text += f"as administrator in PowerShell, Add-MpPreference -ExclusionPath '{root}' leaves them out"
     return Finding.ok("antivirus", text)
