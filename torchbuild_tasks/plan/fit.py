@@ -17,6 +17,7 @@ from torchbuild_tasks.catalog.rows import CharacterRow
 from torchbuild_tasks.model import Finding, Need
 from torchbuild_tasks.model.facts import NOT_CHECKED_OUT, SHUT
 from torchbuild_tasks.plan.decisions import Decisions
+from torchbuild_tasks.plan.env_lines import LINE_BYTES
 from torchbuild_tasks.plan.environment import brought_cmake
 from torchbuild_tasks.plan.question import BOM, Question
 from torchbuild_tasks.plan.submodules import check_submodules
@@ -311,6 +312,9 @@ def _check_disk(question: Question, build_type: str, needs: Need) -> tuple[Findi
 # Beyond it Ninja without long paths ends in "manifest 'build.ninja' still dirty after 100 tries"
 # (pytorch issue 134956).
 LONGEST_CHECKOUT = 52
+# Of PATH, with which Visual Studio's batch files and ours still write it anew in one line of cmd. Theirs put
+# a dozen folders in front (1,000 to 2,000 characters, UNCONFIRMED).
+LONGEST_PATH = LINE_BYTES - 2_000
 
 
 def check_windows(decisions: Decisions) -> tuple[Finding, ...]:
@@ -320,6 +324,7 @@ def check_windows(decisions: Decisions) -> tuple[Finding, ...]:
         return ()
     return (
         *_check_length(question),
+        *_check_path(question),
         *_check_git(question),
         *_check_debug(decisions),
         _antivirus(question),
@@ -342,6 +347,18 @@ def _check_length(question: Question) -> Iterator[Finding]:
             "\"manifest 'build.ninja' still dirty after 100 tries\""
         )
         yield Finding.warn("path-length", text, "Use a short folder, such as C:\\pt.")
+
+
+def _check_path(question: Question) -> Iterator[Finding]:
+    windows = question.facts.windows
+    characters = (windows and windows.path_characters) or 0
+    if characters > LONGEST_PATH:
+        text = (
+            f"PATH has {characters:,} characters; a line of cmd, in which the compiler's folders are put in "
+        )
+        text += f'front of it, has at most {LINE_BYTES:,} ("The input line is too long")'
+        fix = "Begin in a new prompt, where no vcvarsall.bat has run, or take folders out of PATH."
+        yield Finding.warn("path-list", text, fix)
 
 
 def _check_git(question: Question) -> tuple[Finding, ...]:
