@@ -170,7 +170,7 @@ def test_a_settings_file_is_refused_with_its_name_and_key(tmp_path: Path) -> Non
     for data, said in (
         (f"[set]\nX = {NINES}".encode(), "line 2, key X: .*5000 digits"),
         (b"x = " + b"[" * 100_000, "deep"),
-        (b"\xff\xfex\0=\0001\0", "not UTF-8 text"),
+        (b"\xff\xfex\0=\0001\0\0", "not UTF-8 text"),
         (b"x" * (2 << 20), "longer than 1024 KiB"),
         (b"jobs = [[[[[1]]]]]", "jobs"),
         (b"preset = 2020-01-01", "preset"),

@@ -110,6 +110,17 @@ class Malformed(ValueError):
     """A text that is not JSON or TOML, or exceeds a limit; the message has the reason and the place."""
 
 
+def decode_text(data: bytes, errors: str = "strict") -> str:
+    """Decode text in its own Unicode encoding, without a byte order mark.
+
+    What PowerShell's `>` writes is UTF-16; a first character of ASCII shows the encoding without a mark, too.
+
+    Raises:
+        UnicodeDecodeError: it is in no Unicode encoding.
+    """
+    return data.decode(json.detect_encoding(data), errors).removeprefix("\ufeff")
+
+
 def parse_json(data: bytes | str) -> Any:
     """Decode JSON in its own Unicode encoding.
 
@@ -121,7 +132,7 @@ def parse_json(data: bytes | str) -> Any:
         raise Malformed(f"it has more than {LONGEST >> 20} MiB")
     try:
         # A lone surrogate represents a byte of an old file system: `dumps` writes it so.
-        text = data.decode(json.detect_encoding(data), "surrogatepass") if isinstance(data, bytes) else data
+        text = decode_text(data, "surrogatepass") if isinstance(data, bytes) else data
     except UnicodeDecodeError as error:
         raise Malformed(f"it is not UTF-8 text: {error.reason} at byte {error.start}") from None
     if sum(map(text.count, ",[{")) > _MOST:

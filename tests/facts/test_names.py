@@ -77,6 +77,18 @@ def test_drives() -> None:
     assert names_windows.drive("x") == ""
 
 
+def test_an_extended_path_is_the_path_in_it() -> None:
+    for path, plain in (
+        ("\\\\?\\C:\\x\\..\\y", "C:\\y"),
+        ("//?/c:/x", "c:\\x"),
+        ("\\\\.\\C:\\x", "C:\\x"),
+        ("\\\\?\\UNC\\server\\share\\x", "\\\\server\\share\\x"),
+        ("\\\\server\\share\\x", "\\\\server\\share\\x"),
+    ):
+        assert names_windows.normal(path) == plain
+        assert names_windows.key(path) == plain.lower()
+
+
 def test_joining_takes_both_separators_on_windows() -> None:
     assert names_windows.join("C:\\src", "torch/__init__.py") == "C:\\src\\torch\\__init__.py"
     assert names_windows.join("C:\\src", "a", "b") == "C:\\src\\a\\b"

@@ -94,13 +94,20 @@ def test_a_syntax_error_names_file_line_and_key(tmp_path: Path, text: str, words
 
 def test_other_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b'a = "\xe9"')
-    for path, word in (
-        (tmp_path, "directory"),
-        (tmp_path / "latin.toml", "UTF-8"),
-        (tmp_path / "no", "No such"),
+    for path, word, fix in (
+        (tmp_path, "directory", "your user"),
+        (tmp_path / "latin.toml", "UTF-8", "Save it as UTF-8"),
+        (tmp_path / "no", "No such", "your user"),
     ):
-        with pytest.raises(UsageError, match=word):
+        with pytest.raises(UsageError, match=word) as caught:
             read_settings(path)
+        assert fix in caught.value.next_step
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_what_powershell_and_notepad_write_is_read(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "x.toml").write_bytes("jobs = 1\r\npreset = 'ü'\r\n".encode(encoding))
+    assert read_settings(tmp_path / "x.toml").data == {"jobs": 1, "preset": "ü"}
 
 
 def test_a_byte_order_mark_and_an_empty_file_do_no_harm(tmp_path: Path) -> None:

@@ -30,8 +30,13 @@ def test_line_ends_of_a_windows_checkout_are_not_the_patchs(tmp_path: Path) -> N
     assert [patch.text for patch in look_at_patches([str(tmp_path)])] == ["x\ny\n", "x\r\ny\n"]
 
 
+def test_a_patch_that_powershell_redirected_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.patch").write_bytes("ü\r\n".encode("utf-16"))
+    assert [(patch.text, patch.problem) for patch in look_at_patches([str(tmp_path)])] == [("ü\n", "")]
+
+
 def test_a_patch_that_is_no_text_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "a.patch").write_bytes(b"\xff\xfe")
+    (tmp_path / "a.patch").write_bytes(b"\xff\xfe\n")
     (tmp_path / "b.patch").mkdir()
     first, second = look_at_patches([str(tmp_path)])
     assert "UTF-8" in first.problem

@@ -30,7 +30,7 @@ def test_an_active_toolset_is_recognised(tmp_path: Path) -> None:
 
 def test_an_empty_windows_is_full_of_unknowns(tmp_path: Path) -> None:
     found = look_at_windows(windows_machine(tmp_path), "C:\\none")
-    assert found == Windows(looked=found.looked)
+    assert found == Windows(looked=found.looked, path_characters=found.path_characters)
     assert "C:\\Program Files\\Microsoft Visual Studio\\2022" in found.looked
     facts = gather(source="C:\\none", python=None, patterns=[], probe=windows_machine(tmp_path))
     assert facts.windows == found

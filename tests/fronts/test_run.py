@@ -103,7 +103,7 @@ def test_a_limit_of_the_process_is_no_traceback(
     [
         (errno.EIO, "once that disk or server answers"),
         (errno.ENOMEM, "more memory"),
-        (errno.EMFILE, "ulimit -n"),
+        (errno.EMFILE, "ulimit -n 4096"),
         (errno.ENOSPC, "make room"),
         (errno.EACCES, "yours to read and write"),
         (errno.ENAMETOOLONG, "shorter path"),

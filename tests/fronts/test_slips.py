@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.for_each import each_case
@@ -14,6 +16,33 @@ def said(words: list[str], verb: str = "plan") -> str:
     with pytest.raises(UsageError) as caught:
         parse(verb, words)
     return f"{caught.value.what}\n{caught.value.next_step}"
+
+
+@each_case(
+    ("words", "said_of_it"),
+    [
+        (["--source", 'C:\\my pt" --jobs 4'], 'out: --source "C:\\my pt" --jobs 4'),
+        (["--source", 'C:\\my pt"'], 'out: --source "C:\\my pt"'),
+        (["--source", 'D:" --jobs 4'], "out: --source D:\\ --jobs 4"),
+        (["--source", '"C:\\pt"'], "out: --source C:\\pt"),
+        (["--source='C:\\pt'"], "out: --source C:\\pt"),
+        (["--source", "'C:\\my", "pt'"], 'quotes: --source "C:\\my …"'),
+    ],
+)
+def test_quotes_that_windows_shells_leave_in_a_path(words: list[str], said_of_it: str) -> None:
+    assert said_of_it in said(words)
+
+
+def test_quotes_of_a_word_and_of_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert said(["'C:\\x y'"], "diagnose").startswith("LOG 'C:\\x y': ")
+    monkeypatch.setenv("TORCHBUILD_SOURCE", '"C:\\x y"')
+    assert 'in cmd: set "TORCHBUILD_SOURCE=C:\\x y"' in said([])
+    monkeypatch.delenv("TORCHBUILD_SOURCE")
+    (tmp_path / "'it's'").mkdir()
+    for source in (str(tmp_path / "'it's'"), "it's", "/pt's"):
+        assert parse("plan", ["--source", source]).source == source
+    monkeypatch.chdir(tmp_path)
+    assert parse("plan", ["--source", "'it's'"]).source == "'it's'"
 
 
 @each_case(

@@ -27,6 +27,14 @@ def test_nothing_of_it_on_linux() -> None:
     assert ids.isdisjoint({"antivirus", "toolset", "long-paths", "git-long-paths"})
 
 
+def test_a_path_near_the_longest_line_of_cmd() -> None:
+    for characters, told in ((None, False), (4_000, False), (6_500, True), (9_000, True)):
+        findings = plan_of(windows_facts(windows=machine(path_characters=characters))).findings
+        found_here = [each for each in findings if each.id == "path-list"]
+        assert bool(found_here) is told
+        assert all(f"{characters:,}" in each.text and each.status == "warn" for each in found_here)
+
+
 @pytest.mark.parametrize(("long_paths", "word"), [(False, "off"), (None, "not known")])
 def test_long_paths_that_are_not_on(long_paths: bool | None, word: str) -> None:
     finding = found(plan_of(windows_facts(windows=machine(long_paths=long_paths))).findings, "long-paths")

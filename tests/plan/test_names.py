@@ -328,6 +328,25 @@ def test_their_names_are_looked_for_as_the_system_spells_them() -> None:
     assert own_names(environ, ignore_case=True) == ("TORCHBUILD_JOBBS", "TORCHBUILD_X")
 
 
+@each_case(
+    ("assignment", "said"),
+    [
+        ('CUDA_HOME="C:\\Program Files\\x"', r"CUDA_HOME=C:\Program Files\x"),
+        ('USE_CUDA="0"', "USE_CUDA=0"),
+        ("USE_CUDA='0'", "USE_CUDA=0"),
+        ('CXXFLAGS="-O2 -g"', "CXXFLAGS=-O2 -g"),
+        ('CXXFLAGS="-IC:\\a b"', ""),
+        ('CXXFLAGS="-Ia b" "-Ic d"', ""),
+        ('CXX="C:\\a b\\cl.exe"', ""),
+        ('CUDA_HOME="', ""),
+    ],
+)
+def test_quotes_that_a_shell_left_are_no_part_of_a_value(assignment: str, said: str) -> None:
+    found = [each for each in told(ask(set=(assignment,))) if "the quotes are a part of it" in each.text]
+    assert len(found) == bool(said)
+    assert all(f" {said}," in each.fix for each in found)
+
+
 @pytest.mark.parametrize("name", ["CXXFLAGS", "LDFLAGS"])
 def test_a_line_break_is_corrected_to_a_blank(name: str) -> None:
     for value in ("-O1\n-g", "-O1 \n -g\n"):

@@ -181,3 +181,13 @@ def test_a_file_that_waits_is_ended_with_all_it_started(
     assert time.monotonic() - begin < 20
     time.sleep(max(0, 7 - (time.monotonic() - begin)))
     assert not (tmp_path / "late").exists()
+
+
+def test_the_command_to_type_keeps_a_path_that_call_would_change() -> None:
+    for folder, typed in (
+        ("C:/my pt", 'call "{}"'),
+        ("C:/100%", 'cd /d "{}" && call env_set.bat'),
+        ("C:/a^b", 'cd /d "{}" && call env_set.bat'),
+    ):
+        path = Path(folder, "env_set.bat")
+        assert shell_cmd.by_hand(path) == typed.format(path if typed.startswith("call") else path.parent)

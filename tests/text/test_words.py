@@ -8,15 +8,19 @@ import pytest
 
 from tests.support.for_each import each_case
 from torchbuild_tasks.text.words import (
+    as_program,
     as_word,
     clock,
     did_you_mean,
     first_few,
     flag_words,
     in_short,
+    in_turn,
     is_one_slip,
     nearest,
+    remove_line,
     shell_line,
+    unset_line,
 )
 
 HELPERS = ("mkl", "sccache", "zlib-ng", "none")
@@ -54,6 +58,8 @@ def test_the_end_of_a_sentence_that_names_it() -> None:
         (("pip", "install", "torch"), "pip install torch", "pip install torch"),
         (("pip", "install", "ninja>=1.13"), "pip install 'ninja>=1.13'", 'pip install "ninja>=1.13"'),
         (("a b", "c"), "'a b' c", '"a b" c'),
+        (("C:\\a b\\x.exe", "C:\\d e"), "'C:\\a b\\x.exe' 'C:\\d e'", 'C:\\"a b\\x.exe" "C:\\d e"'),
+        (("D:\\a&b\\x.exe",), "'D:\\a&b\\x.exe'", 'D:\\"a&b\\x.exe"'),
     ],
 )
 def test_only_a_word_that_a_shell_would_read_otherwise_is_quoted(
@@ -61,6 +67,17 @@ def test_only_a_word_that_a_shell_would_read_otherwise_is_quoted(
 ) -> None:
     assert shell_line(argv, windows=False) == posix
     assert shell_line(argv, windows=True) == windows
+
+
+def test_what_both_shells_of_windows_take() -> None:
+    assert remove_line("/a b", windows=False) == 'rm -r "/a b"'
+    of_cmd, of_powershell = remove_line("C:\\a b", windows=True).split(" or ")
+    assert of_cmd == 'rmdir /s /q "C:\\a b" (cmd)'
+    assert of_powershell == 'Remove-Item -Recurse -Force -LiteralPath "C:\\a b" (PowerShell)'
+    assert unset_line("X", windows=False) == "unset X"
+    assert unset_line("X", windows=True) == "set X= (cmd) or Remove-Item Env:X (PowerShell)"
+    assert in_turn("", "a", "b", windows=False) == "a && b"
+    assert "&&" not in in_turn("a", "b", windows=True)
 
 
 def test_flags_are_split_as_a_shell_does_also_where_a_quote_is_open() -> None:
@@ -107,6 +124,9 @@ def test_a_path_in_advice_is_one_word_of_the_shell(path: str) -> None:
 def test_a_path_of_windows_stays_as_it_is() -> None:
     assert as_word(r"C:\Users\me\pt") == r"C:\Users\me\pt"
     assert as_word(r"C:\my pt") == r'"C:\my pt"'
+    assert as_program(r"C:\my pt\x.exe") == r'C:\"my pt\x.exe"'
+    assert as_program(r"C:\pt\x.exe") == r"C:\pt\x.exe"
+    assert as_program("/my pt/x") == '"/my pt/x"'
     assert as_word(r"C:\So & so (x86) 100%\wow!") == r'"C:\So & so (x86) 100%\wow!"'
 
 

@@ -29,7 +29,7 @@ from torchbuild_tasks.system import files, process, shell, trust, venv
 from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.system.stall import Pace, Stalled
 from torchbuild_tasks.text.show import shell_text, size_text
-from torchbuild_tasks.text.words import as_word, shell_line
+from torchbuild_tasks.text.words import remove_line, shell_line
 from torchbuild_tasks.values import replace
 
 _NO_NETWORK: Final = "Without network, point pip at a folder of wheels: --offline --wheels folder"
@@ -261,7 +261,8 @@ def _clean_for_inputs(work: Work) -> None:
             f"The build tree has to be made again ({because}), and not all of it is as a build of "
             "this tool left it here.",
             looked=tuple(f"{path}: {reason}" for path, reason in removal.kept[:10]),
-            next_step=f"Remove it yourself if nothing in it is yours: rm -r {as_word(work.build_dir)}",
+            next_step="Remove it yourself if nothing in it is yours: "
+            + remove_line(str(work.build_dir), windows=os.name == "nt"),
         )
     work.report.note(f"removed {removed.count} files of the last build ({size_text(removed.bytes)})")
 

@@ -12,12 +12,18 @@ WINDOWS = True
 # Of PATHEXT, what a process can start without a shell's help; .bat and .cmd go to cmd.exe.
 STARTABLE = (".com", ".exe", ".bat", ".cmd")
 
+# \\?\C:\x and \\?\UNC\server\share, which no cmd and no CMake takes
+# (learn.microsoft.com/windows/win32/fileio/naming-a-file, Win32 File Namespaces).
+_EXTENDED = re.compile(r"[\\/]{2}[?.][\\/](?:(UNC)[\\/]|(?=[A-Z]:))", re.IGNORECASE)
 _WORD = re.compile(r'(?:"[^"]*(?:"|$)|[^\s"])+')
 
 
-normal = ntpath.normpath
 base = ntpath.basename
 parent = ntpath.dirname
+
+
+def normal(path: str) -> str:
+    return ntpath.normpath(_EXTENDED.sub(lambda found: "\\\\" if found[1] else "", path, count=1))
 
 
 def join(folder: str, *parts: str) -> str:
@@ -44,7 +50,7 @@ def is_path(word: str) -> bool:
 
 
 def key(path: str) -> str:
-    return ntpath.normpath(path).lower()
+    return normal(path).lower()
 
 
 def split_path(value: str) -> list[str]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,6 +25,11 @@ _PART = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
 _DOTTED = rf"{_PART}(?:\s*\.\s*{_PART})*"
 _HEADER = re.compile(rf"\s*\[(\[)?\s*({_DOTTED})\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(rf"\s*({_DOTTED})\s*=")
+# What to do with a file that could be read and was not taken, by `errno`.
+_MENDS: Final[Mapping[int, str]] = {
+    errno.EILSEQ: 'Save it as UTF-8, which an editor offers under "Save as".',
+    errno.EFBIG: "No settings are that long: move it away.",
+}
 
 
 class SettingsFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,9 +101,8 @@ def read_settings(path: Path) -> SettingsFile:
     try:
         text = read_text(path, most=LONGEST_TOML)
     except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read: {error.strerror}", next_step="Let your user read it, or move it away."
-        ) from None
+        fix = _MENDS.get(error.errno or 0, "Let your user read it, or move it away.")
+        raise UsageError(f"{path} cannot be read: {error.strerror}", next_step=fix) from None
     try:
         data = parse_toml(text)
     except Malformed as error:

@@ -24,7 +24,7 @@ from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 from torchbuild_tasks.options import flag_name
 from torchbuild_tasks.system.git import guard
 from torchbuild_tasks.text.paths import file_name
-from torchbuild_tasks.values import Malformed, as_table, parse_toml, replace, texts_in
+from torchbuild_tasks.values import Malformed, as_table, decode_text, parse_toml, replace, texts_in
 
 TOP: Final = "CMakeLists.txt"
 PROJECT: Final = "pyproject.toml"
@@ -516,7 +516,7 @@ def _read_patch(probe: Probe, name: str, path: str) -> OwnPatch:
     if data is None:
         return OwnPatch(name=name, path=path, problem="cannot be read")
     try:
-        text = data.decode("utf-8-sig")
+        text = decode_text(data)
     except UnicodeDecodeError as error:
         return OwnPatch(name=name, path=path, problem=f"is not UTF-8 text: {error.reason}")
     if text.count("\r\n") == text.count("\n"):  # as git checks it out on Windows

@@ -30,6 +30,7 @@ def look_at_windows(probe: Probe, root: str) -> Windows:
         git_long_paths=git_long_paths(probe, root),
         developer_mode=_switch(probe, APP_MODEL, "AllowDevelopmentWithoutDevLicense"),
         shell=shell(probe),
+        path_characters=len(probe.variable("PATH")),
     )
 
 

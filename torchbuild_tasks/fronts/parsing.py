@@ -132,6 +132,7 @@ def parse(
         if word.startswith("-") and word != "-":  # a lone dash means stdin
             raise _unknown_flag(verb, rest[place:])
     values = vars(known)
+    _check_paths(verb, values)
     for name, value in values.items():
         for text in texts_of_flag(value):
             _check_letters_of_value(name, text)
@@ -179,6 +180,7 @@ def make_request(verb: str, values: dict[str, Any], fixed: Mapping[str, Any] = {
     """
     values = {**values, **fixed}
     values = {**read_environment(verb, os.environ, values), **values}
+    _check_paths(verb, values)
     clean = {key: value for key, value in values.items() if value not in (None, [])}
     clean = {key: tuple(value) if isinstance(value, list) else value for key, value in clean.items()}
     if "jobs" in clean:
@@ -481,6 +483,32 @@ def _check_letters(verb: str, words: Sequence[str]) -> None:
         from torchbuild_tasks.fronts.slips import check_dashes
 
         check_dashes(words, {*(spelling for each in flags(verb) for spelling in spellings(each)), *HELP})
+
+
+def _check_paths(verb: str, values: Mapping[str, Any]) -> None:
+    """Refuse a path with a quote that the shell left in it.
+
+    Args:
+        verb: one of `VERBS`.
+        values: what was given, by field.
+    """
+    for field in flags(verb):
+        texts = texts_of_flag(values.get(field.name))
+        if any('"' in text or "'" in text for text in texts) and _takes_path(field):
+            from torchbuild_tasks.fronts.slips import check_path_quotes
+
+            name = field.metadata["metavar"] if field.name in _word_fields(verb) else flag_name(field.name)
+            if field.name in values.get("from_environment", ()):
+                name = variable_name(field.name)
+            for text in texts:
+                check_path_quotes(name, text)
+
+
+_PATHS = {"PATH", "FILE", "FOLDER", "LOG", "MANIFEST", "WHEEL"}
+
+
+def _takes_path(field: dataclasses.Field[Any]) -> bool:
+    return bool(_PATHS.intersection(str(field.metadata["metavar"]).split("|")))
 
 
 def _check_letters_of_value(name: str, text: str) -> None:

@@ -42,7 +42,7 @@ _ADVICE_BY_NAME: Final = {
     **dict.fromkeys(("EIO", "ESTALE", "ETIMEDOUT", "ENOTCONN", "ENODEV", "ENXIO"), _LATER),
     "ENOSPC": "That disk is full: make room there, and run the same command again.",
     "EDQUOT": "Your quota on that disk is used up: make room there, and run the same command again.",
-    "EMFILE": "This process may open no more files: ulimit -n says how many, and ulimit -n 4096 allows more.",
+    "EMFILE": "This process may open no more files; where there is ulimit, ulimit -n 4096 allows more.",
     "ENFILE": "The system has no more open files to give: end programs that hold many, and try again.",
     "ENOMEM": "The system has no more memory to give: end programs that use much of it, and try again.",
     "ENAMETOOLONG": "Work in a folder with a shorter path.",
@@ -122,7 +122,8 @@ def _explain_memory(error: Exception) -> UsageError | None:
         return None
     return UsageError(
         f"The system gives this process no more memory or threads: {text or 'out of memory'}.",
-        next_step="ulimit -a says what it may have: -v is memory in KiB, -u the threads of the user.",
+        next_step="End programs that use much of it. Where there is ulimit, ulimit -a says what this process "
+        "may have: -v is memory in KiB, -u the threads of the user.",
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.errors import UsageError
@@ -65,6 +66,9 @@ _OFF: Final[Mapping[str, str]] = {
 }
 _DENIES: Final = re.compile(r"(?:no|non|not|without|disable|skip|dont|exclude)[-_]")
 _GRANTS: Final = re.compile(r"(?:with|enable|use|build)[-_]")
+_BACKSLASH: Final = "\\"
+_DRIVE: Final = r"[A-Za-z]:\\?"
+_TYPED_QUOTES: Final = ('"', "'")
 _RELEASE: Final = re.compile(r"(\d+)\.\d+(?:\.\d+)?")
 _FIRST_CUDA: Final = 8  # torch's own versions are below
 _PLACE: Final = re.compile(r"(?:KEY=VALUE|[A-Z]+)$")
@@ -114,6 +118,47 @@ def check_quotes(flag: str, text: str) -> None:
             f"{flag} {text}: {say_odd_letters(text)}",
             next_step="Type the quotes anew, as the straight ones of the keyboard, or leave them out.",
         )
+
+
+def check_path_quotes(name: str, text: str) -> None:
+    """Refuse a path with a quote that the shell left in it.
+
+    cmd takes off double quotes alone, and those of `set X="…"` never; behind a backslash one is a part of the
+    word, which goes on from there (learn.microsoft.com/cpp/c-language/parsing-c-command-line-arguments).
+
+    Args:
+        name: the flag, the word or the variable that has the path.
+        text: the path.
+
+    Raises:
+        UsageError: it has a quote, and there is no such file.
+    """
+    quote = next((each for each in text if each in _TYPED_QUOTES), "")
+    if not quote or (quote == "'" and not text.startswith(quote)) or _exists(text):
+        return
+    path, _, behind = text.strip(quote).partition(quote)
+    path = f"{path.rstrip(_BACKSLASH)}{_BACKSLASH if re.fullmatch(_DRIVE, path) else ''}"
+    typed = f"{name} {as_word(path)}" if name.startswith("-") else as_word(path)
+    if not text.startswith(quote):
+        why = f"no path has a {quote} in it; behind a backslash it does not end a word, but is a part of it"
+        fix = f"Leave the backslash before it out: {typed}{behind}"
+    elif name.startswith("TORCHBUILD_"):
+        why = f'the quotes are a part of it, as those of set {name}="…" are in cmd'
+        fix = f'Leave them out; in cmd: set "{name}={path}"'
+    elif text.endswith(quote):
+        why = "the quotes are a part of it: a shell takes off one pair, and cmd no single ones"
+        fix = f"Leave them out: {typed}"
+    else:
+        why = "it begins with a quote that does not end; in cmd only double ones hold words together"
+        fix = f'Write it in double quotes: {typed.removesuffix(path)}"{path} …"'
+    raise UsageError(f"{name} {text}: {why}.", next_step=fix)
+
+
+def _exists(text: str) -> bool:
+    try:
+        return Path(text).expanduser().exists()
+    except (OSError, RuntimeError, ValueError):  # no home, or a name that no file has
+        return False
 
 
 def torn_assignment(assignments: Sequence[str], words: Sequence[str]) -> str:

@@ -302,6 +302,7 @@ class Windows(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     `looked` lists where Visual Studio was looked for. `active` is the VCToolsVersion of a
     shell in which a toolset is already active. `long_paths` is the registry's
     LongPathsEnabled, `git_long_paths` git's core.longpaths, `shell` cmd or powershell.
+    `path_characters` is the length of PATH.
     """
 
     visual_studios: tuple[VisualStudio, ...] = ()
@@ -313,6 +314,7 @@ class Windows(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     git_long_paths: bool | None = None
     developer_mode: bool | None = None
     shell: str | None = None
+    path_characters: int | None = None
 
 
 class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -22,7 +22,7 @@ from torchbuild_tasks.plan.requirements import (
     wheel_options,
 )
 from torchbuild_tasks.text.paths import names_same
-from torchbuild_tasks.text.words import as_word
+from torchbuild_tasks.text.words import as_program, as_word
 from torchbuild_tasks.values import replace
 
 
@@ -407,7 +407,7 @@ def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> It
     builds = chosen.target or python  # the one that made our venv, such as a uv tool's, may have no pip
     if not creates and "pip" not in builds.packages and not uv_of(question):  # which installs it, then
         text = f"{builds.executable} has no pip"
-        yield Finding.error("python-pip", text, f"{as_word(builds.executable)} -m ensurepip")
+        yield Finding.error("python-pip", text, f"{as_program(builds.executable)} -m ensurepip")
 
 
 def _check_foreign(question: Question, chosen: ChosenPython) -> tuple[Finding, ...]:

@@ -17,6 +17,7 @@ from torchbuild_tasks.catalog.rows import CharacterRow
 from torchbuild_tasks.model import Finding, Need
 from torchbuild_tasks.model.facts import NOT_CHECKED_OUT, SHUT
 from torchbuild_tasks.plan.decisions import Decisions
+from torchbuild_tasks.plan.env_lines import LINE_BYTES
 from torchbuild_tasks.plan.environment import brought_cmake
 from torchbuild_tasks.plan.question import BOM, Question
 from torchbuild_tasks.plan.submodules import check_submodules
@@ -110,6 +111,8 @@ def check_writable(question: Question) -> Iterator[Finding]:
         if what == SHUT:  # a build with sudo leaves it so
             text = f"{path} is {what}, and the build writes there"
             fix = f"Make it yours: sudo chown -R $(id -u) {question.line(path)}"
+            if question.facts.windows is not None:
+                fix = f"As administrator: {question.line('takeown', '/r', '/f', path)}"
             yield Finding.error("writable", text, fix)
             continue
         fix = f"Remove it: {question.line('rm' if question.facts.windows is None else 'del', path)}"
@@ -118,7 +121,7 @@ def check_writable(question: Question) -> Iterator[Finding]:
         text = (
             f"{tree.root} cannot be written to; a build writes its tree, its env file and its manifest there"
         )
-        fix = "Use a checkout of your own, mount its file system writable, or chmod u+w its folders."
+        fix = "Use a checkout of your own, mount its file system writable, or make its folders writable."
         yield Finding.error("writable", text, fix)
 
 
@@ -309,6 +312,9 @@ def _check_disk(question: Question, build_type: str, needs: Need) -> tuple[Findi
 # Beyond it Ninja without long paths ends in "manifest 'build.ninja' still dirty after 100 tries"
 # (pytorch issue 134956).
 LONGEST_CHECKOUT = 52
+# Of PATH, with which Visual Studio's batch files and ours still write it anew in one line of cmd. Theirs put
+# a dozen folders in front (1,000 to 2,000 characters, UNCONFIRMED).
+LONGEST_PATH = LINE_BYTES - 2_000
 
 
 def check_windows(decisions: Decisions) -> tuple[Finding, ...]:
@@ -318,6 +324,7 @@ def check_windows(decisions: Decisions) -> tuple[Finding, ...]:
         return ()
     return (
         *_check_length(question),
+        *_check_path(question),
         *_check_git(question),
         *_check_debug(decisions),
         _antivirus(question),
@@ -340,6 +347,18 @@ def _check_length(question: Question) -> Iterator[Finding]:
             "\"manifest 'build.ninja' still dirty after 100 tries\""
         )
         yield Finding.warn("path-length", text, "Use a short folder, such as C:\\pt.")
+
+
+def _check_path(question: Question) -> Iterator[Finding]:
+    windows = question.facts.windows
+    characters = (windows and windows.path_characters) or 0
+    if characters > LONGEST_PATH:
+        text = (
+            f"PATH has {characters:,} characters; a line of cmd, in which the compiler's folders are put in "
+        )
+        text += f'front of it, has at most {LINE_BYTES:,} ("The input line is too long")'
+        fix = "Begin in a new prompt, where no vcvarsall.bat has run, or take folders out of PATH."
+        yield Finding.warn("path-list", text, fix)
 
 
 def _check_git(question: Question) -> tuple[Finding, ...]:
@@ -367,5 +386,5 @@ def _antivirus(question: Question) -> Finding:
     """Give advice about the antivirus; the machine's owner decides what it excludes."""
     root = question.facts.tree.root
     text = "an antivirus reads every object file as it is written, which slows the build; where you may, "
-    text += f"as administrator, Add-MpPreference -ExclusionPath '{root}' leaves them out"
+    text += f"as administrator in PowerShell, Add-MpPreference -ExclusionPath '{root}' leaves them out"
     return Finding.ok("antivirus", text)

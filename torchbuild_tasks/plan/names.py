@@ -57,6 +57,8 @@ _OWN_NAMES = (
     *(variable_name(field.name).removeprefix(OWN) for field in dataclasses.fields(BuildRequest)),
     *("CACHE", "NAME", "STALL", "TRUST", "RESULT", "TREE", "STATE"),  # the last ones are for what we start
 )
+# Whose value may be one word in quotes: CMake takes those of a compiler off (CMakeDetermineCompiler.cmake).
+_QUOTED = ("CC", "CXX", "CUDAHOSTCXX", "CMAKE_CUDA_COMPILER", "CUDACXX", *HANDED)
 _OLD = ("NO_", "WITH_")  # NO_CUDA=1 became USE_CUDA=0 in 1.1 (pytorch#5295 has the old style)
 
 
@@ -326,7 +328,7 @@ def _wrong(question: Question, choice: Choice) -> str:
     row = variable_row(question.catalog, name, question.era, question.version)
     reads = question.facts.tree.reads
     listed = reads.values.get(name, ()) if reads else ()
-    if not value or (odd := _odd_letters(choice.value)):
+    if not value or (odd := _odd_letters(choice.value) or _kept_quotes(name, value, row)):
         return odd if value else ""
     is_word = row is not None and (row.kind not in ("", "flags") or bool(row.values))
     # As cmd.exe sets it by `set USE_CUDA=1 && …`.
@@ -354,6 +356,19 @@ def _wrong(question: Question, choice: Choice) -> str:
     return ""
 
 
+def _kept_quotes(name: str, value: str, row: VariableRow | None) -> str:
+    """Say that a value has the quotes that it was typed in; "" for none, and where they hold a word together.
+
+    cmd's `set X="…"` keeps them, and so does docker's --env-file.
+    """
+    inner = value[1:-1]
+    if value[:1] not in ("'", '"') or value[-1:] != value[:1] or value[:1] in inner or not inner.strip():
+        return ""
+    if name in _QUOTED or (row and row.kind == "flags" and not re.search(r"\s[-/]\w", inner)):
+        return ""
+    return f'the quotes are a part of it, as those of set {name}="…" are in cmd'
+
+
 def _odd_letters(value: str) -> str:
     """Say which letter of a value no build can have meant; "" for none."""
     if "\n" in value or "\r" in value:
@@ -369,6 +384,8 @@ def _valid_value(question: Question, choice: Choice) -> str:
     """Return a valid value of a variable: the nearest to an invalid one, else the first that is listed."""
     if "\n" in choice.value or "\r" in choice.value:
         return " ".join(choice.value.split())
+    if _kept_quotes(choice.name, choice.value.strip(), None):
+        return choice.value.strip()[1:-1]
     if _odd_letters(choice.value):
         from torchbuild_tasks.text.letters import plain_value
 

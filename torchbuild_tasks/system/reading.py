@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.values import LONGEST, decode_json, parse_json
+from torchbuild_tasks.values import LONGEST, decode_json, decode_text, parse_json
 
 T = TypeVar("T")
 MOST: Final = LONGEST  # bytes
@@ -85,13 +85,13 @@ def _read(descriptor: int, size: int, most: int) -> bytes:
 
 
 def read_text(path: Path, *, most: int = MOST) -> str:
-    """Return a file decoded as UTF-8, without a byte order mark.
+    """Return a file of UTF-8, or of UTF-16 as PowerShell writes it, without a byte order mark.
 
     Raises:
-        OSError: as for `read_bytes`, and where it is not UTF-8.
+        OSError: as for `read_bytes`, and EILSEQ where it is in another encoding.
     """
     try:
-        return read_bytes(path, most=most).decode("utf-8-sig")
+        return decode_text(read_bytes(path, most=most))
     except UnicodeDecodeError as error:
         why = f"it is not UTF-8 text: {error.reason} at byte {error.start}"
         raise OSError(errno.EILSEQ, why, str(path)) from None

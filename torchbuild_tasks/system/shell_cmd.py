@@ -69,5 +69,7 @@ def text(output: bytes) -> str:
 
 
 def by_hand(path: Path) -> str:
-    """Return the command to type by hand."""
+    """Return the command to type by hand; `call` reads % and ^ a second time, also between quotes."""
+    if any(sign in str(path) for sign in "%^"):
+        return f'cd /d "{path.parent}" && call {path.name}'
     return f'call "{path}"'

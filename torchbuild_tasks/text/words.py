@@ -23,8 +23,40 @@ def shell_line(argv: Sequence[str], *, windows: bool) -> str:
     from subprocess import list2cmdline
 
     words = (list2cmdline((word,)) for word in argv)
-    quoted = (f'"{word}"' if _OF_SHELLS.search(word) and word[:1] != '"' else word for word in words)
-    return " ".join(quoted)
+    quoted = [f'"{word}"' if _OF_SHELLS.search(word) and word[:1] != '"' else word for word in words]
+    return " ".join((*map(_begin_bare, quoted[:1]), *quoted[1:]))
+
+
+def _begin_bare(program: str) -> str:
+    """Return the first word of a command with its drive in front of the quotes.
+
+    PowerShell takes a line that begins with a quote for a text, and cmd none that begins with &
+    (learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_parsing).
+    """
+    return f'{program[1:4]}"{program[4:]}' if program[:1] == '"' and _DRIVE.match(program[1:]) else program
+
+
+def as_program(path: str) -> str:
+    """Quote a program that a command begins with, for sh, cmd or PowerShell."""
+    return _begin_bare(as_word(path))
+
+
+def unset_line(name: str, *, windows: bool) -> str:
+    """Return what takes a variable out of the environment of a shell."""
+    return f"set {name}= (cmd) or Remove-Item Env:{name} (PowerShell)" if windows else f"unset {name}"
+
+
+def remove_line(folder: str, *, windows: bool) -> str:
+    """Return what removes a folder with all that is in it."""
+    word = as_word(folder)
+    if not windows:
+        return f"rm -r {word}"
+    return f"rmdir /s /q {word} (cmd) or Remove-Item -Recurse -Force -LiteralPath {word} (PowerShell)"
+
+
+def in_turn(*commands: str, windows: bool) -> str:
+    """Return commands of which each runs if the one before went well; PowerShell 5.1 knows no &&."""
+    return (", then " if windows else " && ").join(filter(None, commands))
 
 
 def as_word(text: object) -> str:

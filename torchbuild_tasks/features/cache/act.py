@@ -129,7 +129,9 @@ def serve_cache(
 ) -> None:
     """Run the plan's sccache server for builds by hand until `wait` returns, or Ctrl-C."""
     with cache_running(plan, addresses, environ, root, say, name="serve") as running:
-        set_by = "set {}={}" if sys.platform == "win32" else "export {}='{}'"
+        set_by = "export {0}='{1}'"
+        if sys.platform == "win32":
+            set_by = "set {0}={1} (cmd) or $env:{0} = '{1}' (PowerShell)"
         led = [name for name in ("SCCACHE_SERVER_UDS", "SCCACHE_SERVER_PORT") if name in running.environ]
         if not led:
             say("There is no server to run: these builds take no sccache. Add --cache sccache.")

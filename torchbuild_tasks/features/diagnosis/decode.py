@@ -228,7 +228,7 @@ def _is_usual(letter: str, code_page: str) -> bool:
         case "cp1251" | "cp866":
             return "а" <= letter <= "я" or letter in "ёАБВГДЕИКЛМНОПРСТУФЦЧШЭЯ"
         case "cp1252" | "cp850":
-            return letter in "äöüßÄÖÜéèêàâçùûîôëïñáíóúãõìò«»\xa0"
+            return letter in "äöüßÄÖÜéèêàâçùûîôëïñáíóúãõìòÉÈÊÀÇ«»\xa0"
     # Of Chinese the usual characters stand first in the table (GB 2312 and Big5, level 1).
     first, last = (0xB0, 0xD7) if code_page == "cp936" else (0xA4, 0xC6)
     lead = letter.encode(code_page)[0]

@@ -11,7 +11,7 @@ from torchbuild_tasks.features.doctor.check import View
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.plan.names import unread
 from torchbuild_tasks.text.paths import is_inside, names_same
-from torchbuild_tasks.text.words import as_word
+from torchbuild_tasks.text.words import as_word, in_turn, remove_line, unset_line
 
 # From these Pythons on setup.py does not need compiler_compat (README of 1.8.1).
 _NEEDED_COMPAT: Final = parse_version("3.8.1")
@@ -78,7 +78,9 @@ def _conda_paths(view: View) -> Iterator[Finding]:
                 continue
             what = "headers" if "INCLUDE" in name or name == "CPATH" else "libraries"
             text = f"{name} leads into conda's {prefix}: its {what} come before those of the system"
-            yield Finding.warn("conda", text, f"unset {name}, or remove that entry from it")
+            yield Finding.warn(
+                "conda", text, f"{unset_line(name, windows=view.windows)}, or remove that entry from it"
+            )
 
 
 def _conda_linker(view: View) -> tuple[Finding, ...]:
@@ -105,7 +107,9 @@ def check_names(view: View) -> tuple[Finding, ...]:
         if problem and problem[1] and name in view.facts.environ:  # the plan's finding `variable` reports it
             continue
         if problem and (problem[1] or name in plain):  # any other name belongs to another program
-            findings.append(Finding.warn("names", problem[0], problem[1] or f"unset {name}"))
+            findings.append(
+                Finding.warn("names", problem[0], problem[1] or unset_line(name, windows=view.windows))
+            )
     if findings:
         return tuple(findings)
     return (Finding.ok("names", "no variable of the environment is misspelt or of another era"),)
@@ -122,7 +126,9 @@ def check_shadow(view: View) -> tuple[Finding, ...]:
         )
     on_path = any(is_inside(others[0], entry) for entry in _entries(view, "PYTHONPATH"))
     where = "PYTHONPATH" if on_path else "the current folder"
-    fix = "unset PYTHONPATH" if on_path else "Start Python in another folder, or with -P."
+    fix = "Start Python in another folder, or with -P."
+    if on_path:
+        fix = unset_line("PYTHONPATH", windows=view.windows)
     text = f"{others[0]} is found by `import torch` before the torch that is installed ({where})"
     return (Finding.warn("shadow", text, fix),)
 
@@ -154,9 +160,8 @@ def check_cudas(view: View) -> tuple[Finding, ...]:
             )
             if used and other and other.version != used.version:
                 text = f"{name} leads to {other.name} ({entry}), and the build uses {used.name}"
-                findings.append(
-                    Finding.warn("cudas", text, f"unset {name}, or --cuda-toolkit {as_word(other.path)}")
-                )
+                fix = f"{unset_line(name, windows=view.windows)}, or --cuda-toolkit {as_word(other.path)}"
+                findings.append(Finding.warn("cudas", text, fix))
     if findings:
         return tuple(findings)
     count = sum(toolkit.nvcc is not None for toolkit in toolkits)
@@ -177,8 +182,8 @@ def check_trees(view: View) -> tuple[Finding, ...]:
     if cache is not None and cache.home and not names_same(cache.home, root):
         text = f"{view.plan.build_dir} was configured for {cache.home}, not for {root}"
         # `build --clean` keeps files changed since a build, so all files of a copy with new times.
-        remove = "rmdir /s /q" if view.windows else "rm -r"
-        fix = f"If nothing in it is yours: {remove} {as_word(str(view.plan.build_dir))} && torchbuild build"
+        remove = remove_line(str(view.plan.build_dir), windows=view.windows)
+        fix = f"If nothing in it is yours: {in_turn(remove, 'torchbuild build', windows=view.windows)}"
         findings.append(Finding.warn("trees", text, fix))
     for other in view.health.others:
         if other.home and not names_same(other.home, root):

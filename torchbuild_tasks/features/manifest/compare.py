@@ -10,7 +10,7 @@ import msgspec
 from torchbuild_tasks.catalog.match import series
 from torchbuild_tasks.model.record import EnvText, Installed, Manifest, Program, Repository
 from torchbuild_tasks.text.paths import file_name
-from torchbuild_tasks.text.words import as_word
+from torchbuild_tasks.text.words import as_program, as_word, in_turn
 from torchbuild_tasks.values import replace
 
 ABSENT: Final = "-"
@@ -227,6 +227,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     python: str
     manifest: str
     install: Callable[[str], str]
+    windows: bool = False
 
 
 def with_remedies(items: tuple[Difference, ...], manifest: Manifest, place: Place) -> tuple[Difference, ...]:
@@ -252,9 +253,8 @@ def _source_remedy(difference: Difference, manifest: Manifest, place: Place) -> 
     kind, _, path = difference.name.partition(" ")
     if difference.name == "commit":
         url = next((each.url for each in manifest.repositories if not each.path), "") or "origin"
-        return _checkout(place.root, url, difference.there) + (
-            f" && git -C {as_word(place.root)} submodule update --init --recursive"
-        )
+        update = f"git -C {as_word(place.root)} submodule update --init --recursive"
+        return in_turn(*_checkout(place.root, url, difference.there), update, windows=place.windows)
     if kind == "submodule":
         return _submodule(difference, path, place)
     if kind == "changes":
@@ -265,9 +265,9 @@ def _source_remedy(difference: Difference, manifest: Manifest, place: Place) -> 
     return ""
 
 
-def _checkout(folder: str, url: str, commit: str) -> str:
+def _checkout(folder: str, url: str, commit: str) -> tuple[str, str]:
     git = f"git -C {as_word(folder)}"
-    return f"{git} fetch {as_word(url)} {commit} && {git} checkout --detach {commit}"
+    return f"{git} fetch {as_word(url)} {commit}", f"{git} checkout --detach {commit}"
 
 
 def _submodule(difference: Difference, path: str, place: Place) -> str:
@@ -275,7 +275,7 @@ def _submodule(difference: Difference, path: str, place: Place) -> str:
         return ""
     if difference.here == ABSENT or " " in difference.here:
         return f"git -C {as_word(place.root)} submodule update --init --recursive"
-    return _checkout(f"{place.root}/{path}", "origin", difference.there)
+    return in_turn(*_checkout(f"{place.root}/{path}", "origin", difference.there), windows=place.windows)
 
 
 def _changes(difference: Difference, path: str, place: Place) -> str:
@@ -286,7 +286,7 @@ def _changes(difference: Difference, path: str, place: Place) -> str:
     folder = f"{place.root}/.torchbuild/diffs"  # a whole path: git -C would take another from there
     extracted = f"torchbuild replay {as_word(place.manifest)} --out {as_word(folder)}"
     applied = f"{git} apply {as_word(f'{folder}/{diff_name(path)}')}"
-    return " && ".join(filter(None, (away, extracted, applied)))
+    return in_turn(away, extracted, applied, windows=place.windows)
 
 
 def diff_name(path: str) -> str:
@@ -301,7 +301,7 @@ def _toolchain(difference: Difference, manifest: Manifest, place: Place) -> str:
     if difference.name in ("CXX", "CC", "CUDAHOSTCXX"):
         return _compiler(program, place)
     if difference.name in ("cmake", "ninja"):
-        return f"{as_word(place.python)} -m pip install {difference.name}=={program.version}"
+        return f"{as_program(place.python)} -m pip install {difference.name}=={program.version}"
     if difference.name == "nvcc":
         release = series(program.version)
         made = f"torchbuild build --cuda-toolkit pypi:{release}"
@@ -328,7 +328,7 @@ def _python_remedy(difference: Difference, manifest: Manifest, place: Place) -> 
 def _requirement(difference: Difference, manifest: Manifest, place: Place) -> str:
     package = next((each for each in manifest.requirements if each.name == difference.name), None)
     if package is None:
-        return f"{as_word(place.python)} -m pip uninstall {difference.name}"
+        return f"{as_program(place.python)} -m pip uninstall {difference.name}"
     if difference.name == "torch" or package.origin.startswith(("editable", "file:")):
         return ""
     return f"{as_word(place.python)} -m pip install {package.name}=={package.version}"

@@ -164,6 +164,7 @@ def compare_plan(
         python=plan.environment.python,
         manifest=path,
         install=lambda package: machine.value(f"package:{package}"),
+        windows=question.facts.host.os == "windows",
     )
     return Replay(
         plan=plan,

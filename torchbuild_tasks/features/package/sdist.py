@@ -123,7 +123,7 @@ def _stamp(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,10}", text) or int(text) >> 32:
         raise UsageError(
             f"SOURCE_DATE_EPOCH is {text[:40]!r}, which is not a number of seconds since 1970.",
-            next_step="Unset it, or: export SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)",
+            next_step="Unset it, or set it to the number that this prints: git log -1 --format=%ct",
         )
     return int(text)
 

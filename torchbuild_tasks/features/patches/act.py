@@ -30,6 +30,7 @@ from torchbuild_tasks.system import process
 from torchbuild_tasks.system.files import STATE_DIR, state_dir, translate_errors, unlink, write_atomic
 from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.text.diffs import Section, sections
+from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import dumps, from_json
 
 
@@ -353,7 +354,9 @@ class PatchedFiles:
             if locked:
                 raise PatchRefused(
                     f"{path} has to be changed, and {locked[0]} is not writable. Nothing was changed.",
-                    next_step=f"Make it writable: chmod u+w {locked[0]}",
+                    next_step="Make it writable: "
+                    + ("attrib -r " if os.name == "nt" else "chmod u+w ")
+                    + as_word(locked[0]),
                 )
 
     def write(self) -> None:

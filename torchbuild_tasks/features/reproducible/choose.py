@@ -134,7 +134,7 @@ def check_repeat(question: Question, mode: str) -> tuple[Finding, ...]:
                 epoch is not None and not re.fullmatch("[0-9]{1,10}", epoch.value),
                 _ERROR,
                 "SOURCE_DATE_EPOCH is no number of seconds since 1970",
-                "Leave it out, or: --set SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)",
+                "Leave it out, or say the number that this prints: git log -1 --format=%ct",
             ),
             (
                 bool(tree.dirty),

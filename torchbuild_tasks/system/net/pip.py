@@ -30,7 +30,7 @@ from torchbuild_tasks.system.net.client import Net, redact
 from torchbuild_tasks.system.net.transfer import Tell
 from torchbuild_tasks.system.reading import hash_file
 from torchbuild_tasks.system.stall import Pace, Stalled
-from torchbuild_tasks.text.words import as_word
+from torchbuild_tasks.text.words import as_program, as_word
 from torchbuild_tasks.values import parse_json
 
 DEFAULT_INDEX: Final = "https://pypi.org/simple"
@@ -187,7 +187,7 @@ def read_settings(environ: Mapping[str, str]) -> PipSettings:
         raise UsageError(
             f"pip cannot read its own settings (exit code {captured.rc}).",
             looked=tuple(captured.error_text.splitlines()[-3:]),
-            next_step=f"Put right what pip names here: {as_word(sys.executable)} -m pip config debug",
+            next_step=f"Put right what pip names here: {as_program(sys.executable)} -m pip config debug",
         )
     settings = parse_json(captured.stdout)
     indexes = (settings["index_url"], *settings["extra_index_urls"])
@@ -242,7 +242,7 @@ def python_with_pip() -> tuple[str, ...]:
         return (*run, "--python", sys.executable, "--with", "pip", "python")
     raise DownloadFailed(
         f"pip is needed to download a wheel, and {sys.executable} has no pip.",
-        next_step=f"Install it there: {as_word(sys.executable)} -m ensurepip, or: uv pip install --python "
+        next_step=f"Install it there: {as_program(sys.executable)} -m ensurepip, or: uv pip install --python "
         f"{as_word(sys.executable)} pip; or put uv on PATH.",
     )
 
