@@ -28,6 +28,7 @@ def said(words: list[str], verb: str = "plan") -> str:
         (["-USE_NCCL=OFF"], "--set USE_NCCL=OFF"),
         (["USE_CUDA=0"], "--set USE_CUDA=0"),
         (["--set", "USE_CUDA", "=", "0"], "--set USE_CUDA=0"),
+        (["--set", "-DUSE_CUDA=0"], "--set USE_CUDA=0"),
         (["--set", "USE_CUDA", "=0"], "--set USE_CUDA=0"),
         (["--set", "USE_CUDA=", "0"], "--set USE_CUDA=0"),
         (["--set", "USE_NCCL=0", "--set", "MAX_JOBS", "4"], "--set MAX_JOBS=4"),

@@ -91,7 +91,7 @@ _TABLE: Final = (
     ),
     _Idle(
         ("with_", "with_extension"),
-        lambda question: bool(question.request.target),
+        lambda question: bool(question.request.target) and not question.request.mixed,
         "where torch is installed, and --target installs nothing",
     ),
     _Idle(("url",), _is_here, "where a checkout is fetched, and this one is here"),

@@ -179,7 +179,8 @@ def _that_fit(question: Question, limits: HostLimits) -> list[Toolset]:
 
 def _wrong_one(question: Question, chosen: ChosenToolset, limits: HostLimits) -> Finding:
     """Report a toolset that is asked for and is not here, or does not fit where another one does."""
-    have, able = usable_toolsets(question), _that_fit(question, limits)
+    have = usable_toolsets(question)
+    able = _that_fit(question, limits)
     text = f"MSVC toolset {chosen.asked} is not installed; there are {', '.join(t.version for t in have)}"
     if chosen.passed_over:
         text = f"the MSVC toolset that is asked for, {chosen.asked}, does not fit: "

@@ -160,9 +160,11 @@ def _check_twice(question: Question) -> Iterator[Finding]:
 
 def _check_file(question: Question) -> Iterator[Finding]:
     """Report what one settings file says in two ways, by a key of its own and under [set]."""
-    said, settings = {**FLAG_VARIABLES, **_IN_FILE}, question.settings
+    said = {**FLAG_VARIABLES, **_IN_FILE}
+    settings = question.settings
     for field, name in ((field, name) for field, names in said.items() for name in names):
-        given, other = question.given(field), settings.variables.get(name)
+        given = question.given(field)
+        other = settings.variables.get(name)
         place = settings.place(field)
         if (
             not given
