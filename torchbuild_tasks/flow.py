@@ -43,6 +43,7 @@ from torchbuild_tasks.plan.machine_tools import describe_brought
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system import files, lock
 from torchbuild_tasks.system.signals import interruptible
+from torchbuild_tasks.values import replace
 
 if TYPE_CHECKING:
     from torchbuild_tasks.build.work import Reporter, Work
@@ -159,7 +160,17 @@ def preview_build(request: BuildRequest) -> BuildPlan:
         from torchbuild_tasks.features.wheel_overlay.preview import preview
 
         return preview(question, plan)
-    return plan
+    return _with_target_looked_for(plan, request.target)
+
+
+def _with_target_looked_for(plan: BuildPlan, target: str | None) -> BuildPlan:
+    """Return the plan, refused where its configured tree has no such target."""
+    if not target or plan.way.configure is not None:
+        return plan
+    from torchbuild_tasks.build.target import check_target
+
+    wrong = tuple(check_target(Path(plan.build_dir), target))
+    return replace(plan, verdict="refuse", findings=(*plan.findings, *wrong)) if wrong else plan
 
 
 def changes_what_ninja_reads(plan: BuildPlan) -> bool:

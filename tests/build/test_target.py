@@ -5,7 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from torchbuild_tasks.build.install.rules import Rule
-from torchbuild_tasks.build.target import _installed_path, files_of, is_unknown, nearest_targets
+from torchbuild_tasks.build.target import (
+    _installed_path,
+    check_target,
+    files_of,
+    is_unknown,
+    nearest_targets,
+)
 
 LISTED = """\
 all: phony
@@ -43,3 +49,14 @@ def test_the_files_behind_a_name() -> None:
         "lib/libc10.so:\n  input: CXX_SHARED_LIBRARY_LINKER__c10\n    a.o\n    | x.h\n  outputs:\n    c10\n"
     )
     assert files_of("lib/libc10.so", said) == ("lib/libc10.so",)
+
+
+def test_a_tree_says_which_targets_it_has(tmp_path: Path) -> None:
+    """Before Ninja is started; a file, and a tree that is not there yet, are left to Ninja."""
+    assert not [*check_target(tmp_path, "c10")]
+    lines = ("c10: phony lib/libc10.so", "lib/libc10.so c10.lib: LINK a.o", "torch_cpu: phony x")
+    (tmp_path / "build.ninja").write_text("".join(f"build {line}\n" for line in lines), "utf-8")
+    for name in ("c10", "c10.lib", "lib/x.so", "a.cpp^"):
+        assert not [*check_target(tmp_path, name)]
+    (wrong,) = check_target(tmp_path, "torchcpu")
+    assert wrong.status == "error" and "names like it: torch_cpu" in wrong.text

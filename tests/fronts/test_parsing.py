@@ -102,6 +102,7 @@ def test_short_forms_mean_the_long_ones(short: str) -> None:
         ("build", ["--jobs", ""], "--jobs needs a value, and it is empty"),
         ("plan", ["--source="], "--source needs a value, and it is empty"),
         ("build", ["--set", ""], "--set needs a value, and it is empty"),
+        ("build", ["--set"], "--set needs a value such as USE_DISTRIBUTED=0"),
     ],
 )
 def test_what_is_refused_is_named(verb: str, words: list[str], says: str) -> None:

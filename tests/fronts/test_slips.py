@@ -57,6 +57,7 @@ def test_quotes_of_a_word_and_of_a_variable(tmp_path: Path, monkeypatch: pytest.
         (["-USE_NCCL=OFF"], "--set USE_NCCL=OFF"),
         (["USE_CUDA=0"], "--set USE_CUDA=0"),
         (["--set", "USE_CUDA", "=", "0"], "--set USE_CUDA=0"),
+        (["--set", "-DUSE_CUDA=0"], "--set USE_CUDA=0"),
         (["--set", "USE_CUDA", "=0"], "--set USE_CUDA=0"),
         (["--set", "USE_CUDA=", "0"], "--set USE_CUDA=0"),
         (["--set", "USE_NCCL=0", "--set", "MAX_JOBS", "4"], "--set MAX_JOBS=4"),

@@ -21,6 +21,7 @@ from torchbuild_tasks.model import Choice, EnvOp, Facts, Host, Toolset
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit, host_limits
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import INSTALL, choose_toolset
+from torchbuild_tasks.values import replace
 
 T16, T27, T29, T38, T44, T50 = (
     "14.16.27023",
@@ -145,6 +146,30 @@ def test_one_asked_for_that_is_missing_lists_those_there_are() -> None:
     text, _ = refused(machine(*SIDE_BY_SIDE), toolset="14.33")
     assert "14.33 is not installed" in text
     assert T38 in text
+
+
+def test_one_asked_for_that_does_not_fit_names_one_that_is_here_and_does() -> None:
+    """Without --toolset it would be taken; to install it again changes nothing."""
+    facts = machine(toolset("14.50.35717", msc_ver=1950), toolset("14.44.35207", msc_ver=1944), cuda="12.8")
+    text, fix = refused(facts, cuda=True, toolset="14.50")
+    assert "14.50, does not fit: 14.50.35717: CUDA 12.8" in text
+    assert (
+        "--toolset 14.44; or leave out" in fix and chosen(facts, cuda=True, toolset="14.44") == "14.44.35207"
+    )
+    missing = refused(facts, cuda=True, toolset="14.29")
+    assert "is not installed" in missing[0] and "--toolset 14.44, or add it" in missing[1]
+
+
+@pytest.mark.parametrize(("product", "workload"), [("Community", "NativeDesktop"), ("BuildTools", "VCTools")])
+def test_a_visual_studio_without_cpp_is_completed(product: str, workload: str) -> None:
+    bare = studio(VS_2022.replace("Community", product), vcvarsall=None)
+    text, fix = refused(windows_facts(windows=replace(windows(), visual_studios=(bare,), toolsets=())))
+    assert f"Visual Studio {product} 17.14.5" in text and "Desktop development with C++" in text
+    assert f"Workload.{workload} --includeRecommended" in fix and "winget" not in fix
+    old = replace(bare, release="15.9.1")
+    assert (
+        INSTALL in refused(windows_facts(windows=replace(windows(), visual_studios=(old,), toolsets=())))[1]
+    )
 
 
 def test_another_compiler_does_without() -> None:

@@ -24,7 +24,14 @@ from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.model import Choice, Facts, TreeReads
 from torchbuild_tasks.plan.idle import check_idle
 from torchbuild_tasks.plan.names import unread
-from torchbuild_tasks.plan.variables import check_variables, decide, decide_all, is_off, unset_refused
+from torchbuild_tasks.plan.variables import (
+    check_variables,
+    decide,
+    decide_all,
+    is_cuda,
+    is_off,
+    unset_refused,
+)
 
 NAME = "USE_KINETO"  # the preset dev sets it to 0
 
@@ -394,6 +401,10 @@ def test_two_switches_with_which_the_build_stops() -> None:
             {"set": ("TORCH_CUDA_ARCH_LIST=8.6",)},
             "--set TORCH_CUDA_ARCH_LIST=8.6 has an effect only with --cuda",
         ),
+        ({"from_wheel": "auto", "preset": "minimal"}, "--from-wheel compiles nothing"),
+        ({"from_wheel": "auto", "jobs": 4}, "--from-wheel compiles nothing"),
+        ({"target": "c10", "with_": ("torchvision",)}, "--target installs nothing"),
+        ({"url": "https://host/x.git"}, "where a checkout is fetched, and this one is here"),
         ({"set": ("CUDA_HOME=/opt/cuda",)}, "--set CUDA_HOME=/opt/cuda has an effect only with --cuda"),
     ],
 )
@@ -412,7 +423,47 @@ def test_a_flag_that_another_one_makes_void_is_reported(flags: dict[str, Any], s
         {"preset": "old-gpu", "cuda": True},
         {"preset": "minimal"},
         {"from_wheel": "auto"},
+        {"from_wheel": "auto", "jobs": 4, "with_extension": ("xformers",)},
+        {"torch": "2.9", "url": "https://host/x.git"},
     ],
 )
 def test_a_flag_that_does_something_is_not(flags: dict[str, Any]) -> None:
     assert not list(check_idle(ask(**flags)))
+
+
+@each_case(
+    ("flags", "instead"),
+    [
+        ({"cpu": True, "arch": "8.9"}, "put --cuda in the place of --cpu."),
+        ({"set": ("USE_CUDA=0",), "arch": "8.9"}, "put --cuda in the place of --set USE_CUDA=0."),
+        ({"arch": "8.9"}, "add --cuda."),
+    ],
+)
+def test_a_fix_does_not_contradict_the_command_line(flags: dict[str, Any], instead: str) -> None:
+    (finding,) = check_idle(ask(**flags))
+    assert finding.fix == f"Drop it, or {instead}"
+
+
+@each_case(
+    ("values", "variables", "counts"),
+    [
+        ({"arch": "8.6"}, {"TORCH_CUDA_ARCH_LIST": "8.9"}, "arch"),
+        ({"arch": "8.6"}, {"TORCH_CUDA_ARCH_LIST": "8.6"}, ""),
+        ({"jobs": 3}, {"MAX_JOBS": "4"}, "jobs"),
+        ({"cuda_toolkit": "12.8"}, {"CUDA_HOME": "/usr/local/cuda-12.4"}, "cuda-toolkit"),
+        ({"cuda_toolkit": "12.8"}, {"CUDA_HOME": "/usr/local/cuda-12.8"}, ""),
+        ({"cuda": True}, {"USE_CUDA": "0"}, "USE_CUDA"),
+        ({"cpu": True}, {"USE_CUDA": "ON"}, "USE_CUDA"),
+        ({"cpu": True}, {"USE_CUDA": "0"}, ""),
+    ],
+)
+def test_a_settings_file_that_contradicts_itself_is_told_what_counts(
+    values: dict[str, Any], variables: dict[str, str], counts: str
+) -> None:
+    said = settings(values, variables)
+    told = [each.text for each in check_variables(ask(said=said)) if "contradicts itself" in each.text]
+    assert len(told) == bool(counts) and all(text.endswith(f"; {counts} counts") for text in told)
+    if "jobs" in values:
+        assert not [f for f in check_variables(ask(said=said, jobs=2)) if "contradicts itself" in f.text]
+    if "cuda" in values:
+        assert not is_cuda(ask(said=said))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -14,13 +15,14 @@ from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.errors import BuildFailed, UsageError
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_cache
-from torchbuild_tasks.model import Command
+from torchbuild_tasks.model import Command, Finding
 from torchbuild_tasks.system import process
 from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import replace
 
 _UNKNOWN: Final = re.compile(r"unknown target '|\bunknown path\b", re.IGNORECASE)
 _TARGET: Final = re.compile(r"^(.+?): (\S+)$", re.MULTILINE)
+_PHONY: Final = re.compile(r"^build ([^\s:|$]+): phony", re.MULTILINE)
 _SHOWN: Final = 8
 
 
@@ -68,6 +70,26 @@ def _refuse_unknown(work: Work, ninja: Command, target: str) -> None:
         looked=(f"targets of {work.build_dir / 'build.ninja'} with a similar name:", *names) if names else (),
         next_step=f"All of them: ninja -C {as_word(work.build_dir)} -t targets all",
     )
+
+
+def check_target(build_dir: Path, target: str) -> Iterator[Finding]:
+    """Report a target that a configured tree has not, as far as its file of Ninja tells.
+
+    Names of files, and what ninja itself makes of a name (FILE^), are left to Ninja.
+    """
+    try:
+        text = (build_dir / "build.ninja").read_text("utf-8", "replace")
+    except OSError:
+        return
+    names = set(_PHONY.findall(text))
+    if not names or "/" in target or "^" in target or target in names:
+        return
+    if re.search(rf"^build (?:[^:\n]* )?{re.escape(target)}(?: [^:\n]*)?:", text, re.MULTILINE):
+        return
+    near = nearest_targets(target, "\n".join(f"{name}: phony" for name in sorted(names)))
+    said = f"the build tree has no target {target}"
+    said += f"; names like it: {', '.join(near)}" if near else ""
+    yield Finding.error("target", said, f"All of them: ninja -C {as_word(build_dir)} -t targets all")
 
 
 def _describe_files(work: Work, ninja: Command, target: str) -> list[str]:

@@ -82,6 +82,7 @@ class CompanionRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     `makes` are files that its build writes among its source, `archs` what its build has code for, `oldest`
     the first compute capability that its kernels run on, `toolkit` the CUDA that it builds with, `os` the one
     system that it is for, `without` are projects that it asks for and a build for torch does not need.
+    `switches` are those that must be on in the torch that it is imported with.
     """
 
     name: str
@@ -99,6 +100,7 @@ class CompanionRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     oldest: str = ""
     toolkit: str = ""
     os: str = ""
+    switches: tuple[str, ...] = ()
     makes: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
 

@@ -16,6 +16,7 @@ import shlex
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from torchbuild_tasks.errors import UsageError
@@ -127,7 +128,7 @@ def parse(
     try:
         known, rest = Parser(verb).parse_known_args(_join_negative_numbers(verb, own))
     except argparse.ArgumentError as error:
-        raise _value_error(verb, error) from None
+        raise _value_error(verb, error, own) from None
     for place, word in enumerate(rest):
         if word.startswith("-") and word != "-":  # a lone dash means stdin
             raise _unknown_flag(verb, rest[place:])
@@ -413,7 +414,7 @@ def _assign_words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dic
 # ---------------- errors
 
 
-def _value_error(verb: str, error: argparse.ArgumentError) -> UsageError:
+def _value_error(verb: str, error: argparse.ArgumentError, words: Sequence[str] = ()) -> UsageError:
     """Return the error about a flag without a value, or with one that it does not take."""
     what = "needs a value" if "expected" in str(error) else "takes no value"
     if error.argument_name == "--set":
@@ -422,6 +423,9 @@ def _value_error(verb: str, error: argparse.ArgumentError) -> UsageError:
     given = re.search(
         r"ignored explicit argument '(.+)'", str(error)
     )  # argparse's words, Python 3.11 to 3.14
+    defined = next((after for word, after in pairwise(words) if word == "--set" and after[:2] == "-D"), "")
+    if defined and error.argument_name == "--set" and (meant := _meant(verb, [defined])):
+        return UsageError(f"{error.argument_name} {what}", next_step=f"Write: {meant}")
     if given and (meant := _meant(verb, given.groups())):
         step = f"Write: {error.argument_name} {meant}"
     return UsageError(f"{error.argument_name} {what}", next_step=step)

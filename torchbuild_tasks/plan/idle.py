@@ -43,6 +43,16 @@ def _is_wheel(question: Question) -> bool:
     return bool(question.request.from_wheel) and not question.request.mixed
 
 
+def _has_companions(question: Question) -> bool:
+    return bool(question.given("with_") or question.given("with_extension"))
+
+
+def _is_here(question: Question) -> bool:
+    """Say whether the checkout is here, and none is asked for that may still have to be fetched."""
+    return bool(question.facts.tree.version) and not question.given("torch")
+
+
+_ADD_CUDA: Final = "add --cuda"
 _COMPILED: Final = "where something is compiled, and --from-wheel compiles nothing"
 # What --set says in place of a flag.
 _TWINS: Final = {
@@ -56,8 +66,8 @@ _SHARED_BY: Final = (
     *("CCACHE_REMOTE_STORAGE", "CCACHE_SECONDARY_STORAGE"),
 )
 _TABLE: Final = (
-    _Idle(("cuda_toolkit", "arch"), _is_cpu, "with --cuda", "add --cuda"),
-    _Idle(("preset",), _is_cpu, "with --cuda", "add --cuda", ("old-gpu",)),
+    _Idle(("cuda_toolkit", "arch"), _is_cpu, "with --cuda", _ADD_CUDA),
+    _Idle(("preset",), _is_cpu, "with --cuda", _ADD_CUDA, ("old-gpu",)),
     _Idle(("toolset",), lambda question: question.facts.host.os != "windows", "on Windows"),
     _Idle(("cache_size", "cache_dir", "cache_read_only"), _is_without_cache, "with a compiler cache"),
     _Idle(("cache_read_only",), _is_alone, "with a shared cache", "name one: --cache redis://HOST"),
@@ -69,17 +79,22 @@ _TABLE: Final = (
     ),
     _Idle(("patch_dir",), lambda question: bool(question.given("no_patches")), "without --no-patches"),
     _Idle(
-        ("arch", "build_type"),
-        lambda question: (
-            _is_wheel(question) and not (question.request.with_ or question.request.with_extension)
+        (
+            *("arch", "build_type", "jobs", "jobserver", "cache", "cache_dir", "cache_read_only"),
+            *("toolset", "with_helper"),
         ),
+        lambda question: _is_wheel(question) and not _has_companions(question),
         _COMPILED,
     ),
     _Idle(
-        ("no_preflight", "cache_size", "linker", "distribute"),
-        _is_wheel,
-        _COMPILED,
+        ("no_preflight", "cache_size", "linker", "distribute", "preset", "reproducible"), _is_wheel, _COMPILED
     ),
+    _Idle(
+        ("with_", "with_extension"),
+        lambda question: bool(question.request.target) and not question.request.mixed,
+        "where torch is installed, and --target installs nothing",
+    ),
+    _Idle(("url",), _is_here, "where a checkout is fetched, and this one is here"),
 )
 
 
@@ -90,7 +105,7 @@ def check_idle(question: Question) -> Iterator[Finding]:
         twins = [twin for name in row.names for twin in _TWINS.get(name, ())]
         for twin in twins:
             if question.assignments.get(twin) and row.idle(question):
-                yield _report(row, f"--set {twin}={question.assignments[twin]}")
+                yield _report(question, row, f"--set {twin}={question.assignments[twin]}")
         for name in row.names:
             given = question.given(name)
             if name in told or not given or given[1] != "flag" or not row.idle(question):
@@ -102,10 +117,19 @@ def check_idle(question: Question) -> Iterator[Finding]:
             words = [flag_name(name)]
             if value is not True:
                 words += list(value) if isinstance(value, tuple) else [str(value)]
-            yield _report(row, " ".join(words))
+            yield _report(question, row, " ".join(words))
 
 
-def _report(row: _Idle, said: str) -> Finding:
-    fix = f"Drop it, or {row.fix}." if row.fix else "Drop it."
+def _against_cuda(question: Question) -> str:
+    """Return what stands on the command line and contradicts --cuda."""
+    wanted = question.assignments.get("USE_CUDA")
+    return "--cpu" if question.request.cpu else f"--set USE_CUDA={wanted}" if wanted else ""
+
+
+def _report(question: Question, row: _Idle, said: str) -> Finding:
+    way = row.fix
+    if way == _ADD_CUDA and (against := _against_cuda(question)):
+        way = f"put --cuda in the place of {against}"
+    fix = f"Drop it, or {way}." if way else "Drop it."
     id = "device" if "CUDA" in row.only.upper() else "flags"
     return Finding.warn(id, f"{said} has an effect only {row.only}", fix)

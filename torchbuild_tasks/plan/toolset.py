@@ -30,6 +30,9 @@ COMPONENTS = {
     "arm64": "Microsoft.VisualStudio.Component.VC.Tools.ARM64",
 }
 _STUDIOS = {"2019": 16, "2022": 17, "2026": 18}
+_OLDEST = Version("16")  # the Visual Studio of 2019: no older one compiles a torch of today
+_WORKLOAD = "Desktop development with C++"
+_SETUP = r"C:\Program Files (x86)\Microsoft Visual Studio\Installer\setup.exe"
 INSTALL = (
     'winget install Microsoft.VisualStudio.2022.BuildTools --override "--passive --add '
     'Microsoft.VisualStudio.Workload.VCTools --includeRecommended"'
@@ -162,18 +165,43 @@ def _none_fits(question: Question, chosen: ChosenToolset, limits: HostLimits) ->
     have = usable_toolsets(question)
     if not have:
         return _none(question)
-    if chosen.asked and not chosen.passed_over:
-        text = f"MSVC toolset {chosen.asked} is not installed; there are {', '.join(t.version for t in have)}"
-        fix = "Name one of these with --toolset, or add it in the Visual Studio Installer."
-        return Finding.error("toolset", text, fix)
+    if chosen.asked and (not chosen.passed_over or _that_fit(question, limits)):
+        return _wrong_one(question, chosen, limits)
     text = f"no installed MSVC toolset fits: {'; '.join(chosen.passed_over)}"
     return Finding.error("toolset", text, _to_install(question, limits))
+
+
+def _that_fit(question: Question, limits: HostLimits) -> list[Toolset]:
+    """Return the installed toolsets that fit, those without a doubt first."""
+    fitting = [each for each in usable_toolsets(question) if not _unfit(question, each, limits)]
+    return sorted(fitting, key=lambda each: bool(_doubts(question, each, limits)))
+
+
+def _wrong_one(question: Question, chosen: ChosenToolset, limits: HostLimits) -> Finding:
+    """Report a toolset that is asked for and is not here, or does not fit where another one does."""
+    have = usable_toolsets(question)
+    able = _that_fit(question, limits)
+    text = f"MSVC toolset {chosen.asked} is not installed; there are {', '.join(t.version for t in have)}"
+    if chosen.passed_over:
+        text = f"the MSVC toolset that is asked for, {chosen.asked}, does not fit: "
+        text += "; ".join(chosen.passed_over)
+    fix = "Name one of these with --toolset"
+    if able:
+        fix = f"Take one that is here and fits: {question.line('--toolset', series(able[0].version))}"
+    add = "" if chosen.passed_over else ", or add it in the Visual Studio Installer"
+    asked = _read_request(question)
+    drop = f"; or leave out what asks for it ({asked.because})" if chosen.passed_over and asked else ""
+    return Finding.error("toolset", text, f"{fix}{add}{drop}.")
 
 
 def _none(question: Question) -> Finding:
     """Report that there is no toolset, or only such as compile for other processors: a part is missing."""
     windows = question.facts.windows
     there = [toolset for toolset in (windows.toolsets if windows else ()) if _studio(question, toolset)]
+    studios = [(parse_version(each.release), each) for each in (windows.visual_studios if windows else ())]
+    new = [(release, each) for release, each in studios if release and release >= _OLDEST]
+    if new and windows and not windows.toolsets:
+        return _no_workload(max(new, key=lambda pair: pair[0])[1])
     if not there:
         looked = f" (looked for: {'; '.join(windows.looked)})" if windows and windows.looked else ""
         return Finding.error("toolset", f"no MSVC toolset was found{looked}", f"Install one: {INSTALL}")
@@ -181,6 +209,18 @@ def _none(question: Question) -> Finding:
     text = f"MSVC {there[0].version} in {there[0].visual_studio} has no compiler for {target}"
     component = COMPONENTS[target]
     fix = f"In the Visual Studio Installer (Modify, Individual components) add {component}."
+    return Finding.error("toolset", text, fix)
+
+
+def _no_workload(studio: VisualStudio) -> Finding:
+    """Report a Visual Studio that was installed without C++, which its own Installer adds."""
+    product = studio.product or ""
+    text = f"Visual Studio {product} {studio.release} ({studio.path}) has no C++ compiler: "
+    text += f'its workload "{_WORKLOAD}" is not installed'
+    name = "VCTools" if "BuildTools" in product.replace(" ", "") else "NativeDesktop"
+    line = f'"{_SETUP}" modify --installPath "{studio.path}" --add Microsoft.VisualStudio.Workload.{name}'
+    line += " --includeRecommended --passive"
+    fix = f'In the Visual Studio Installer (Modify) add "{_WORKLOAD}"; or: {line}'
     return Finding.error("toolset", text, fix)
 
 

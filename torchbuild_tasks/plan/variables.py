@@ -31,6 +31,12 @@ DECIDED_APART = frozenset(
     )
 )
 
+# What a settings file may say by both; of flags other checks tell.
+_IN_FILE: Final = {
+    "cuda": ("USE_CUDA",),
+    "cpu": ("USE_CUDA",),
+    "cuda_toolkit": ("CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR"),
+}
 VISUAL_STUDIO: Final = "Visual Studio"
 MAKEFILES: Final = "Unix Makefiles"
 
@@ -142,13 +148,42 @@ def _check_device(question: Question) -> tuple[Finding, ...]:
 
 
 def _check_twice(question: Question) -> Iterator[Finding]:
-    """Report a flag and a --set that give different values for the same setting."""
+    """Report two different values for one setting: on the command line, or in one settings file."""
     for field, name in ((field, name) for field, names in FLAG_VARIABLES.items() for name in names):
         given = question.given(field)
         variable = decide(question, name)
         if given and variable and given[1] == variable.source == "flag" and str(given[0]) != variable.value:
             text = f"{flag_name(field)} {given[0]} and --set {name}={variable.value} contradict each other"
             yield Finding.error("variable", text, "Give one of them.")
+    yield from _check_file(question)
+
+
+def _check_file(question: Question) -> Iterator[Finding]:
+    """Report what one settings file says in two ways, by a key of its own and under [set]."""
+    said = {**FLAG_VARIABLES, **_IN_FILE}
+    settings = question.settings
+    for field, name in ((field, name) for field, names in said.items() for name in names):
+        given = question.given(field)
+        other = settings.variables.get(name)
+        place = settings.place(field)
+        if (
+            not given
+            or other is None
+            or given[1] != "torchbuild.toml"
+            or place != settings.place(f"set.{name}")
+        ):
+            continue
+        device = field in ("cpu", "cuda")
+        same = (
+            is_off(other) == (field == "cpu")
+            if device
+            else str(given[0]) in (other, other[-len(str(given[0])) :])
+        )
+        if not same:
+            key = f"{flag_name(field)[2:]} = {str(given[0]).lower() if device else given[0]}"
+            text = f"{place} contradicts itself: {key}, and [set] {name} = {other}"
+            counts = name if device else flag_name(field)[2:]
+            yield Finding.warn("variable", f"{text}; {counts} counts", "Keep one of them.")
 
 
 def _check_clash(question: Question) -> Iterator[Finding]:

@@ -188,3 +188,19 @@ def test_what_is_for_another_system_is_told() -> None:
     plan = plan_of(windows_facts(), with_extension=("vllm",))
     assert "warn" in statuses(plan.findings, "vllm")
     assert "warn" not in statuses(plan_of(facts(), with_extension=("vllm",)).findings, "vllm")
+
+
+@pytest.mark.parametrize("name", ["vllm", "transformer-engine"])
+def test_what_is_imported_with_a_part_of_torch_needs_that_part(name: str) -> None:
+    cuda = cuda_facts(toolkit("12.8"), tree=tree(version="2.8.0a0"))
+    plan = plan_of(cuda, cuda=True, arch="8.6", preset="minimal", with_extension=(name,))
+    told = [each for each in plan.findings if each.id == name and each.status == "warn"]
+    assert len(told) == 1 and "--set USE_DISTRIBUTED=1; or leave it out" in told[0].fix
+    fine = plan_of(
+        cuda, cuda=True, arch="8.6", preset="minimal", with_extension=(name,), set=("USE_DISTRIBUTED=1",)
+    )
+    assert "warn" not in statuses(fine.findings, name)
+
+
+def test_of_one_target_no_companion_is_built() -> None:
+    assert plan_of(facts(), target="c10", with_extension=("xformers",)).companions == ()

@@ -523,3 +523,24 @@ def test_a_flag_of_compiles_is_told_where_nothing_is_compiled() -> None:
     plan = plan_of(mixable(), from_wheel="auto", build_type="Debug")
     told = [each for each in plan.findings if each.status == "warn" and "--build-type Debug" in each.text]
     assert len(told) == 1 and "--from-wheel compiles nothing" in told[0].text
+
+
+@each_case(
+    ("libc", "arch", "version", "word", "status"),
+    [
+        ("musl 1.2.5", "x86_64", "2.8.0", "auto", ["warn"]),
+        ("musl 1.2.5", "x86_64", "2.8.0", "2.8.0", ["error"]),
+        ("musl 1.2.5", "x86_64", "2.8.0", "https://host/x.whl", []),
+        ("glibc 2.17", "x86_64", "2.8.0", "2.8.0", ["error"]),
+        ("glibc 2.17", "x86_64", "2.5.1", "2.5.1", []),
+        ("glibc 2.39", "aarch64", "2.8.0", "auto", []),
+        ("glibc 2.39", "ppc64le", "2.8.0", "2.8.0", ["error"]),
+    ],
+)
+def test_a_machine_that_no_wheel_of_the_index_fits(
+    libc: str, arch: str, version: str, word: str, status: list[str]
+) -> None:
+    host = Host(os="linux", arch=arch, libc=libc)
+    plan = plan_of(with_tree(linux_facts(host=host), version=version), from_wheel=word)
+    told = [each for each in plan.findings if each.id == "from-wheel" and "own wheels" in each.text]
+    assert [each.status for each in told] == status

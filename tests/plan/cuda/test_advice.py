@@ -22,8 +22,8 @@ from torchbuild_tasks.plan.cuda.advice import (
     _TOLD,
     _torch_that_fits,
     advise,
-    choose_best,
 )
+from torchbuild_tasks.plan.cuda.best import choose_best
 from torchbuild_tasks.plan.cuda.candidates import candidates_for
 from torchbuild_tasks.plan.cuda.values import ARCHIVE, OTHER_TORCH
 from torchbuild_tasks.values import replace
@@ -458,6 +458,12 @@ def test_a_toolkit_that_is_on_path_stays_where_another_fits_as_well() -> None:
         choose_best(ask(replace(facts, cuda=replace(facts.cuda, toolkits=kits)), cuda=True)).toolkit
         == kits[0]
     )
+
+
+def test_a_variable_of_a_toolkit_that_went_makes_no_other_one_strange() -> None:
+    environ = {"CUDA_HOME": "/usr/local/cuda-12.4", "CUDACXX": "/usr/local/cuda-12.4/bin/nvcc"}
+    facts = replace(machine("2.9.1", "12.8"), environ=environ)
+    assert fixes(facts)["cuda-toolkit"].startswith("Take --cuda-toolkit 12.8 (it is here).")
 
 
 @pytest.mark.parametrize("torch", ["2.9.1", "2.15.0"])

@@ -17,7 +17,7 @@ from torchbuild_tasks.model import Choice, Companion, CompanionSource, Finding
 from torchbuild_tasks.plan.environment import first_python
 from torchbuild_tasks.plan.jobs import choose_jobs
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.variables import decide, is_cuda
+from torchbuild_tasks.plan.variables import decide, is_cuda, is_off
 from torchbuild_tasks.text.words import as_word, did_you_mean
 from torchbuild_tasks.values import replace
 
@@ -125,7 +125,12 @@ def read_place(place: str) -> tuple[str, str, str]:
 
 
 def wanted_companions(question: Question) -> tuple[Wanted, ...]:
-    """Return the companions of --with and --with-extension, else of torchbuild.toml."""
+    """Return the companions of --with and --with-extension, else of torchbuild.toml.
+
+    Of one target nothing is installed, so there are none.
+    """
+    if question.request.target:
+        return ()
     fields = (question.given("with_"), question.given("with_extension"))
     words, extensions = (tuple(field[0]) if field else () for field in fields)
     return read_wanted(words, extensions, question.catalog)
@@ -306,6 +311,12 @@ def _check_machine(
     if cuda and row.toolkit and not admits(row.toolkit, cuda):
         text = f"{row.name} builds with CUDA {row.toolkit}, and this is {cuda}"
         yield Finding.warn(row.name, text, fix)
+    for name in row.switches:
+        chosen = decide(question, name)
+        if chosen and is_off(chosen.value):
+            text = f"{row.name} needs a torch with {name}, and this one has {name}={chosen.value} "
+            text += f"({chosen.because}): it may be compiled for hours, and then cannot be imported"
+            yield Finding.warn(row.name, text, f"Build torch with it: --set {name}=1; or l{fix[1:]}")
     oldest = parse_version(row.oldest)
     if oldest and gpus and max(gpus) < oldest.release[:2]:
         named = ", ".join(f"{major}.{minor}" for major, minor in gpus)

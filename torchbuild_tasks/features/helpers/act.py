@@ -20,8 +20,9 @@ from torchbuild_tasks.features.helpers.choose import (
 from torchbuild_tasks.model import Artifact, Finding
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.artifacts import helper_rows
-from torchbuild_tasks.plan.cuda.advice import advise, choose_best
+from torchbuild_tasks.plan.cuda.advice import advise
 from torchbuild_tasks.plan.cuda.archs import choose_archs
+from torchbuild_tasks.plan.cuda.best import choose_best
 from torchbuild_tasks.plan.cuda.checks import check_toolkit
 from torchbuild_tasks.plan.cuda.devices import devices
 from torchbuild_tasks.plan.question import Question

@@ -47,6 +47,10 @@ _NEEDS_TOOLKIT: Final = "cmake_consumer"
 _REPORTED: Final = ("version", "git_version", "distribution", "debug")
 _OF_WHEEL: Final = "of the wheel whose libraries these are"
 _DIFFED: Final = re.compile(r"^diff --git a/(.+) b/", re.MULTILINE)
+# The files on PyPI and download.pytorch.org: manylinux_2_28 from 2.7 on, in part from 2.6; before, manylinux1
+# and manylinux2014; for these two processors, and none for musl (release notes of 2.6; pypi.org, torch).
+_NEWER_GLIBC: Final = Version("2.7a0")
+_OF_INDEX: Final = ("x86_64", "aarch64")
 _RELEASE_TAG: Final = re.compile(r"v(\d+(?:\.\d+){1,3})")
 _MODULE: Final = re.compile(r"torch/_C\.(?:([^/.]+)\.)?(?:so|pyd)")
 
@@ -331,6 +335,22 @@ def _defer_to_wheel(expectation: Expectation) -> Expectation:
     return expectation
 
 
+def _check_index(question: Question) -> Iterator[Finding]:
+    """Report a machine for which torch's indexes have no wheel: its C library or its processor is another."""
+    word, host = question.request.from_wheel or "", question.facts.host
+    version = parse_version(word) or question.version
+    if host.os != "linux" or version is None or question.facts.tree.sample:
+        return
+    glibc = "2_28" if version >= _NEWER_GLIBC else "2_17"
+    arch = host.arch if host.arch in _OF_INDEX else "x86_64"
+    reason = why_other_platform(f"manylinux_{glibc}_{arch}", host)
+    if reason and (word == "auto" or parse_version(word)):
+        text = f"torch's own wheels do not fit this machine: {reason}"
+        fix = "Leave out --from-wheel, and compile; or name a wheel that was built for it: --from-wheel FILE."
+        own = Finding.warn("from-wheel", f"{text}; only one that was built in this checkout does", fix)
+        yield own if word == "auto" else obstacle(text, fix)
+
+
 def _check_flags(question: Question) -> Iterable[Finding]:
     request, tree = question.request, question.facts.tree
     conflicts = {
@@ -356,6 +376,7 @@ def _check_flags(question: Question) -> Iterable[Finding]:
         text += "what is compiled differs between the two"
         fix = f"Name a wheel of {own.major}.{own.minor}, or auto. Without --from-wheel all is compiled."
         yield obstacle(text, fix)
+    yield from _check_index(question)
     if request.set and not request.mixed:
         text = f"--from-wheel compiles nothing, so {' and '.join(f'--set {each}' for each in request.set)} "
         text += "has no effect" if len(request.set) == 1 else "have no effect"

@@ -9,19 +9,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 from packaging.version import Version
 
-from torchbuild_tasks.catalog.match import admits
-from torchbuild_tasks.model import Finding, Toolkit
+from torchbuild_tasks.model import Finding
 from torchbuild_tasks.plan.compiler import (
     check_compilers,
     choose_compilers,
     list_installable,
 )
-from torchbuild_tasks.plan.cuda.archs import without_own_code
+from torchbuild_tasks.plan.cuda.best import Drawbacks, choose_best, drawbacks_of, is_usual
 from torchbuild_tasks.plan.cuda.candidates import (
     WEIGHTS,
     Candidate,
@@ -33,17 +32,14 @@ from torchbuild_tasks.plan.cuda.candidates import (
     puts_right,
     weigh,
 )
-from torchbuild_tasks.plan.cuda.checks import LIBC_ID, TOOLKIT_ID
+from torchbuild_tasks.plan.cuda.checks import LIBC_ID
 from torchbuild_tasks.plan.cuda.devices import devices
 from torchbuild_tasks.plan.cuda.toolkit import (
     MANAGED,
     asked_series,
-    choose_toolkit,
-    cuda_row,
     distance,
-    is_picked,
+    is_outside,
     series_of,
-    torch_rows,
     why_unusable,
 )
 from torchbuild_tasks.plan.cuda.values import (
@@ -72,7 +68,8 @@ _TOLD: Final = ("cuda-toolkit", "gpu-code", "driver", "host-compiler", "architec
 class _Ways(msgspec.Struct, frozen=True, kw_only=True):
     """What the findings of one plan are answered with.
 
-    `now` are the findings of the planned toolkit, None without any. `lead` is the toolkit that all advice
+    `now` are the findings of the planned toolkit, None without any; `tried` says that upstream built this
+    torch with it. `lead` is the toolkit that all advice
     names where one puts all errors right; `refused` says that there are such errors. `more` are the
     candidates with every host compiler that can be installed, and `other` names another torch: both are
     found by planning many times, so only if asked for. `torch` says that a finding asks for another torch.
@@ -80,6 +77,7 @@ class _Ways(msgspec.Struct, frozen=True, kw_only=True):
 
     candidates: tuple[Candidate, ...]
     now: tuple[Finding, ...] | None
+    tried: bool = False
     lead: Candidate | None = None
     refused: bool = False
     torch: bool = False
@@ -102,12 +100,13 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
     ways = _Ways(
         candidates=candidates,
         now=judge(question, word, devices(question)) if word else None,
+        tried=chosen.version is not None and not is_outside(question, chosen.version),
         refused=any(each.status == "error" and ADVISED in each.fix for each in findings),
         more=functools.cache(lambda: tuple(candidates_for(_with_installable(question)))),
         other=functools.cache(lambda: _torch_that_fits(question, candidates)),
     )
     ways = replace(ways, lead=_choose_lead(question, findings, ways))
-    torch = any(OTHER_TORCH in each.fix and not _is_here_for(each, ways) for each in findings)
+    torch = any(OTHER_TORCH in each.fix and not _is_here_for(question, each, ways) for each in findings)
     ways = replace(ways, torch=torch)
     filled = tuple(_fill_in(question, finding, ways) for finding in findings)
     told = tuple(_with_toolkit(question, each, ways) for each in filled) if ways.refused else filled
@@ -171,67 +170,6 @@ def _word_of(chosen: ChosenToolkit) -> str:
     return f"{MANAGED}{chosen.managed.version}" if chosen.managed else chosen.root
 
 
-def choose_best(question: Question) -> ChosenToolkit:
-    """Decide the toolkit; if none is requested, the installed one that fits best.
-
-    Of those that fit equally well the one that is on PATH stays, or where /usr/local/cuda leads: that is a
-    choice. Of the others it is the one of which least is to be said for these GPUs and this torch.
-    """
-    first = choose_toolkit(question)
-    able = [toolkit for toolkit in question.cuda.toolkits if not why_unusable(toolkit)]
-    if first.toolkit is None or len(able) < 2 or first.choice is None or first.choice.source != "default":
-        return first
-    gpus = devices(question)
-    judged = {each.path: judge(question, each.path, gpus) for each in able}
-    weights = {path: weigh(found) for path, found in judged.items()}
-    best = min(able, key=lambda each: weights[each.path])
-    if weights[best.path] < weights[first.root]:
-        return _instead(first, best, min(judged[first.root], key=lambda each: each.status != "error").text)
-    if is_picked(first.toolkit):
-        return first
-    beside = [each for each in able if each.found_via == first.toolkit.found_via]
-    equal = [each for each in beside if weights[each.path] == weights[first.root]]
-    best = min(equal, key=lambda each: _drawbacks(question, series_of(each.version), gpus))
-    mine, other = (_drawbacks(question, series_of(each.version), gpus) for each in (first.toolkit, best))
-    return first if mine <= other else _instead(first, best, _say_drawback(first, mine, other, gpus))
-
-
-class _Drawbacks(NamedTuple):
-    """What is to be said against a toolkit that fits, the weightier first.
-
-    `old`: it calls a GPU here deprecated. `unbuilt`: upstream did not build this torch with it. `unusual`:
-    that, or it makes no code of their own for the GPUs here. `distance`: how far it is from upstream's own.
-    """
-
-    old: bool
-    unbuilt: bool
-    unusual: bool
-    distance: int
-
-
-def _drawbacks(question: Question, version: Version | None, gpus: tuple[Device, ...]) -> _Drawbacks:
-    row = cuda_row(question, version)
-    present = {device.capability for device in gpus}
-    return _Drawbacks(
-        old=row is not None and bool(present & {*row.deprecated}),
-        unbuilt=version not in _built(question),
-        unusual=version is None or not _is_usual(question, version, gpus),
-        distance=distance(question, version),
-    )
-
-
-def _say_drawback(first: ChosenToolkit, mine: _Drawbacks, other: _Drawbacks, gpus: tuple[Device, ...]) -> str:
-    """Say the first thing that one toolkit has against it, and the other that is taken has not."""
-    here = ", ".join(dict.fromkeys(f"{each.name} ({each.capability})" for each in gpus if each.capability))
-    if mine.old != other.old:
-        return f"{first.name} calls a GPU that is here deprecated ({here})"
-    if mine.unbuilt != other.unbuilt:
-        return f"upstream did not build this torch with {first.name}"
-    if mine.unusual != other.unusual:
-        return f"{first.name} makes no code of its own for each GPU that is here ({here})"
-    return f"{first.name} is further from what upstream builds this torch with"
-
-
 def best_toolkit(
     question: Question,
     findings: Iterable[Finding],
@@ -267,10 +205,10 @@ def best_toolkit(
     asked_for = _meant(question, chosen) if fitting and planned is None else None
     gpus = devices(question) if fitting else ()
 
-    def away(each: Candidate) -> tuple[int, bool, bool, int, bool, _Drawbacks]:
+    def away(each: Candidate) -> tuple[int, bool, bool, int, bool, Drawbacks]:
         other = planned is not None and each.version.major != planned.major
         ours = asked_for is not None and each.version == asked_for
-        last = _drawbacks(question, each.version, gpus)
+        last = drawbacks_of(question, each.version, gpus)
         return each.weight, not ours, other, each.place, each.version != planned, last
 
     return min(fitting, key=away, default=None)
@@ -284,7 +222,7 @@ def _meant(question: Question, chosen: ChosenToolkit) -> Version | None:
 
 def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
     """Fill in a toolkit, and another torch; no other torch where a toolkit that is here does."""
-    if ways.lead and _is_here_for(finding, ways):
+    if ways.lead and _is_here_for(question, finding, ways):
         return replace(
             finding, fix=finding.fix.replace(OTHER_TORCH + OR_ADVISED, _sentence(question, ways.lead))
         )
@@ -302,11 +240,17 @@ def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
         return replace(finding, fix=f"{_sentence(question, lead)}.")
     sentence = _sentence(question, best) if best else _nothing(question, finding, ways)
     only = ADVISED in finding.fix
-    untried = best and (_is_untried(best, ways) or (only and ways.torch and finding.id in _TOLD))
+    untried = best and (_is_untried(question, best, ways) or (only and ways.torch and finding.id in _TOLD))
     other = ways.other() if finding.status == "warn" and untried else None
     if other and (only or ARCHIVE not in other.words):
         sentence = f"Take {other.words}"  # the next plan would say so of that toolkit, or still of this torch
-    elif best and only and finding.status == "error" and _is_untried(best, ways) and (way := ways.other()):
+    elif (
+        best
+        and only
+        and finding.status == "error"
+        and _is_untried(question, best, ways)
+        and (way := ways.other())
+    ):
         sentence += f"; or take {way.words}"
     elif best and only and ways.torch and finding.id in _TOLD and (way := ways.other()):
         with_torch = f"; or, with this torch, {sentence[0].lower()}{sentence[1:]}"
@@ -317,10 +261,12 @@ def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
     return replace(finding, fix=fix)
 
 
-def _is_here_for(finding: Finding, ways: _Ways) -> bool:
+def _is_here_for(question: Question, finding: Finding, ways: _Ways) -> bool:
     """Say whether the toolkit that all advice names is here, and ends what another torch would."""
     lead = ways.lead
-    here = lead is not None and lead.place == 0 and ends(lead, finding) and not _is_untried(lead, ways)
+    here = (
+        lead is not None and lead.place == 0 and ends(lead, finding) and not _is_untried(question, lead, ways)
+    )
     return here and OTHER_TORCH + OR_ADVISED in finding.fix
 
 
@@ -330,7 +276,7 @@ def _others(question: Question, finding: Finding, best: Candidate | None, ways: 
     able = [each for each in ways.candidates if each != best and puts_right(each, finding, common)]
     wanted = asked_series(question)
     brought = best is not None and best.version == wanted
-    known = (each for each in able if not any(told.id == TOOLKIT_ID for told in each.findings))
+    known = (each for each in able if not is_outside(question, each.version))
     install = not brought and any(each.place == 2 and each.version == wanted for each in known)
     here = [question.line("--cuda-toolkit", each.word) for each in able if each.place == 0]
     words = f" Or install CUDA {wanted} ({ARCHIVE}): --cuda-toolkit PATH." if install else ""
@@ -392,14 +338,12 @@ def _sentence(question: Question, best: Candidate) -> str:
         line = f"Install CUDA {best.version} ({ARCHIVE}) and name its folder: --cuda-toolkit PATH"
         return line + _driver_for(best)
     flag = question.line("--cuda-toolkit", best.word)
-    return f"Take {flag} ({_how(best)}){_driver_for(best)}"
+    return f"Take {flag} ({_how(question, best)}){_driver_for(best)}"
 
 
-def _is_untried(best: Candidate, ways: _Ways) -> bool:
+def _is_untried(question: Question, best: Candidate, ways: _Ways) -> bool:
     """Say whether upstream did not build this torch with an advised toolkit, and did with the planned one."""
-    if ways.now is None or any(each.id == TOOLKIT_ID for each in ways.now):
-        return False
-    return any(each.id == TOOLKIT_ID for each in best.findings)
+    return ways.tried and is_outside(question, best.version)
 
 
 def _driver_for(best: Candidate) -> str:
@@ -409,9 +353,9 @@ def _driver_for(best: Candidate) -> str:
     return f", and {update[0].lower()}{update[1:]}" if update else ""
 
 
-def _how(best: Candidate) -> str:
+def _how(question: Question, best: Candidate) -> str:
     how = "it is put together from NVIDIA's parts" if best.place else "it is here"
-    outside = any(each.id == TOOLKIT_ID and each.status == "warn" for each in best.findings)
+    outside = is_outside(question, best.version)
     return f"{how}; upstream did not build this torch with it" if outside else how
 
 
@@ -425,7 +369,9 @@ def _sentence_with_gcc(question: Question, best: Candidate, gcc: int) -> str:
         line = f"{first}, then CUDA {best.version} ({ARCHIVE}), and name both: --cuda-toolkit PATH {name}"
         return line + _driver_for(best)
     flag = question.line("--cuda-toolkit", best.word)
-    return f"{first}, then take {flag} ({_how(best)}) and name the compiler: {name}{_driver_for(best)}"
+    return (
+        f"{first}, then take {flag} ({_how(question, best)}) and name the compiler: {name}{_driver_for(best)}"
+    )
 
 
 def _nothing(question: Question, finding: Finding, ways: _Ways) -> str:
@@ -511,27 +457,12 @@ def _nearest_toolkits(
     question: Question, candidates: Iterable[Candidate], gpus: tuple[Device, ...]
 ) -> list[Candidate]:
     """Return those with which torch is known to build, the usual and the nearest first."""
-    known = (
-        each for each in candidates if all(admits(row.cuda, each.version) for row in torch_rows(question))
-    )
+    known = (each for each in candidates if not is_outside(question, each.version))
 
     def away(each: Candidate) -> tuple[int, bool, int]:
-        return each.place, not _is_usual(question, each.version, gpus), distance(question, each.version)
+        return each.place, not is_usual(question, each.version, gpus), distance(question, each.version)
 
     return sorted(known, key=away)
-
-
-def _built(question: Question) -> set[Version]:
-    """Return what upstream built this torch with."""
-    return {Version(text) for row in torch_rows(question) for text in row.built}
-
-
-def _is_usual(question: Question, version: Version, gpus: tuple[Device, ...]) -> bool:
-    """Say whether upstream built this torch with a release, and that makes code of their own for these GPUs.
-
-    A GPU runs the code of an older one of its major, so what upstream never built with is not better for it.
-    """
-    return version in _built(question) and not without_own_code(question, version, gpus)
 
 
 def _findings_with(question: Question, candidate: Candidate, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
@@ -582,15 +513,3 @@ def _of_jetpack(question: Question) -> str:
     text += f"take {other.words}" if other else "take a torch that is made for it (torchbuild versions)"
     later = later_jetpack(question)
     return text + (f", or a later JetPack ({later.name} has CUDA {later.cuda})" if later else "")
-
-
-def _instead(first: ChosenToolkit, best: Toolkit, against: str) -> ChosenToolkit:
-    passed = (*first.passed_over, f"{first.root}: {against}")
-    assert first.choice is not None
-    text = f"{best.name}, found via {best.found_via}; passed over {passed[-1]}"
-    return ChosenToolkit(
-        choice=replace(first.choice, value=best.path, because=text),
-        toolkit=best,
-        version=series_of(best.version),
-        passed_over=passed,
-    )

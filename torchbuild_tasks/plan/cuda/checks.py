@@ -107,7 +107,8 @@ def check_archs(
         found.append(Finding.warn(ARCHS_ID, text, "Name fewer of them: --arch auto"))
     if archs.guessed:
         text = f"no GPU is known here; {archs.choice.value} are compiled"
-        fix = "Name that of the GPU which will run it, and save most of the time: --arch 8.6"
+        newest = archs.archs[-1].capability
+        fix = f"Name that of the GPU which will run it, and save most of the time: --arch {newest}"
         found.append(Finding.warn(ARCHS_ID, text, fix))
     if not found:
         text = f"{chosen.name} compiles for {archs.choice.value}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.plan.compiler import Compilers, check_host
-from torchbuild_tasks.plan.cuda.advice import choose_best
 from torchbuild_tasks.plan.cuda.archs import are_named, choose_archs
+from torchbuild_tasks.plan.cuda.best import choose_best
 from torchbuild_tasks.plan.cuda.checks import check_archs, check_toolkit
 from torchbuild_tasks.plan.cuda.devices import check_devices, devices
 from torchbuild_tasks.plan.cuda.driver import check_driver

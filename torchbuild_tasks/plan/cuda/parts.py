@@ -136,6 +136,8 @@ def _of_packages(question: Question, toolkit: Toolkit, series: Version | None, p
     facts, path = question.facts, plain_path(toolkit.path)
     manager = system_manager(facts, question.catalog)
     line = installer(facts, question.catalog)
+    if not line:
+        return ""
     if own := _OF_SYSTEM.get((manager, path)):
         return f"install the rest of it: {line.format(package=own)}"
     names = [_PACKAGES[part].get("" if manager in _OF_RPM else manager) for part in parts]

@@ -72,6 +72,11 @@ def torch_rows(question: Question) -> tuple[CudaTorchRow, ...]:
     return _torch_rows(question.catalog, version, question.facts.host.os)
 
 
+def is_outside(question: Question, cuda: Version) -> bool:
+    """Say whether torch is not known to build with a toolkit."""
+    return not all(admits(row.cuda, cuda) for row in torch_rows(question))
+
+
 @functools.lru_cache(maxsize=1024)
 def _torch_rows(catalog: Catalog, version: Version, system: str) -> tuple[CudaTorchRow, ...]:
     rows = (row for row in catalog.cuda_torch if row.os in ("", system))
