@@ -27,9 +27,15 @@ def test_a_link_is_on_the_disk_it_leads_to(tmp_path: Path) -> None:
     assert look_at_disk(door, "/home/build/x").mount == "/fast"
 
 
+def test_the_last_mount_on_a_folder_says_whether_programs_may_be_started(tmp_path: Path) -> None:
+    table = TABLE + "3 2 8:3 / /fast rw,noexec - xfs /dev/sdc rw\n"
+    door = machine(tmp_path, files={"/proc/self/mountinfo": table, "/fast/src/": "", "/home/": ""})
+    assert [look_at_disk(door, path).noexec for path in ("/fast/src/build", "/home")] == [True, False]
+
+
 def test_unknown_stays_unknown(tmp_path: Path) -> None:
     disk = look_at_disk(replace(machine(tmp_path), usage=None), "/x")
-    assert (disk.mount, disk.total, disk.free) == (None, None, None)
+    assert (disk.mount, disk.total, disk.free, disk.noexec) == (None, None, None, None)
 
 
 @pytest.mark.integration

@@ -238,10 +238,18 @@ def test_a_blank_before_the_libraries_were_quoted(version: str, told: list[str])
     assert statuses(plan_of(facts).findings, "path") == told
 
 
-@each_case("character", " é&%$'!@^")
+@each_case("character", " é%!@^+~[")
 def test_other_characters_are_no_matter(character: str) -> None:
     facts = linux_facts(tree=tree(root=f"/src/py{character}torch"))
     assert "path" not in [finding.id for finding in plan_of(facts).findings]
+
+
+@each_case("path", ["/src/pytorch (1)", "/r&d/pytorch", "/src/$HOME", "/o'hara/pytorch", "/a`b"])
+def test_what_upstream_does_not_quote_breaks_its_build_and_not_the_samples(path: str) -> None:
+    facts = linux_facts(tree=tree(root=path))
+    assert statuses(plan_of(facts).findings, "path") == ["error"]
+    assert statuses(plan_of(with_tree(facts, sample=True)).findings, "path") == []
+    assert statuses(plan_of(facts, from_wheel="auto").findings, "path") == []
 
 
 # ---------------------------------------------------------------- a row's claims, and whose they are
@@ -349,6 +357,13 @@ def test_systems_that_it_does_build_on(kernel: str, cuda: bool) -> None:
         cuda_facts(toolkit("12.8"), host=host), cuda=cuda, arch="8.6" if cuda else None
     ).findings
     assert statuses(findings, "platform") == []
+
+
+def test_a_build_on_a_mount_without_exec_is_refused_without_a_doctor() -> None:
+    """torch would compile for hours, and then not load: failed to map segment from shared object."""
+    disk = Disk(path="/x/build", mount="/x", free=100 * GIB, noexec=True)
+    finding = found(plan_of(linux_facts(disk=disk)).findings, "noexec")
+    assert finding.status == "error" and "/x is mounted noexec" in finding.text
 
 
 @pytest.mark.parametrize(("purpose", "status"), [("build", "error"), ("tmp", "warn")])

@@ -325,7 +325,10 @@ class LeftOutRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class CharacterRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A character not allowed in the checkout's path, in CUDA builds with `switch` on, `unless` off."""
+    """A character not allowed in the checkout's path, in CUDA builds with `switch` on, `unless` off.
+
+    `upstream` says that PyTorch's own files break at it, and those of the sample do not.
+    """
 
     character: str
     breaks: str
@@ -334,6 +337,7 @@ class CharacterRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     switch: str = ""
     unless: str = ""
     kernel: str = ""
+    upstream: bool = False
     status: Literal["warn", "error"] = "error"
     fix: str = "Move the checkout to a folder without that character."
 

@@ -202,9 +202,12 @@ def look_at_disk(probe: Probe, path: str) -> Disk:
     existing = nearest_existing(probe, path)
     usage = probe.disk_usage(existing)
     real = probe.realpath(existing)
+    point = probe.volume(real) if probe.windows else mount_of(probe, real)
+    mount = mount_at(read_mounts(probe), point)
     return Disk(
         path=path,
-        mount=probe.volume(real) if probe.windows else mount_of(probe, real),
+        mount=point,
+        noexec="noexec" in mount.own if mount else None,
         total=usage[0] if usage else None,
         free=usage[1] if usage else None,
     )
@@ -270,6 +273,11 @@ def read_mounts(probe: Probe) -> tuple[Mount, ...]:
     # On Windows this path is a folder of the current drive, which any user can create.
     lines = [] if probe.windows else (probe.read("/proc/self/mountinfo") or "").splitlines()
     return tuple(mount for line in lines if (mount := _mount(line)))
+
+
+def mount_at(mounts: Sequence[Mount], point: str | None) -> Mount | None:
+    """Return the mount on a folder: the last of several covers the others."""
+    return next((mount for mount in reversed(mounts) if mount.point == point), None)
 
 
 def mount_of(probe: Probe, path: str) -> str | None:

@@ -83,12 +83,16 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Disk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Free and total bytes of the mount that holds `path`."""
+    """Free and total bytes of the mount that holds `path`.
+
+    `noexec` says whether no program may be started from it; None: not known.
+    """
 
     path: str
     mount: str | None = None
     free: Bytes | None = None
     total: Bytes | None = None
+    noexec: bool | None = None
 
 
 class Python(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

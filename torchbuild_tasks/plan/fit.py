@@ -14,7 +14,7 @@ from packaging.version import Version
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.catalog.match import admits, applies, preset_rows, series, torch_row
 from torchbuild_tasks.catalog.rows import CharacterRow
-from torchbuild_tasks.model import Finding, Need
+from torchbuild_tasks.model import Finding, Need, Room
 from torchbuild_tasks.model.facts import NOT_CHECKED_OUT, SHUT
 from torchbuild_tasks.plan.decisions import Decisions
 from torchbuild_tasks.plan.env_lines import LINE_BYTES
@@ -51,6 +51,7 @@ def check_machine_and_tree(decisions: Decisions, needs: Need) -> tuple[Finding, 
         *_check_platform(question, variables, decisions.cuda.toolkit.version),
         *_check_cmake(question),
         *_check_rooms(question),
+        *check_noexec(question),
         *_check_disk(question, decisions.build_type.value, needs),
         *_check_cut(question),
     )
@@ -94,13 +95,22 @@ def _check_tree(question: Question, variables: Mapping[str, str]) -> Iterator[Fi
     if tree.era is None:
         text = f"{tree.root} has neither a known build-backend in pyproject.toml nor a setup.py"
         yield Finding.error("era", text, "Check out a complete PyTorch source tree.")
+    yield from _check_path(question, variables)
+    yield from check_writable(question)
+
+
+def _check_path(question: Question, variables: Mapping[str, str]) -> Iterator[Finding]:
+    """Report each way in which the characters of the checkout's path break this build, once."""
+    tree, host, request = question.facts.tree, question.facts.host, question.request
+    generates = not tree.sample and (request.mixed or not request.from_wheel)
+    told = set()
     for row in question.catalog.character:
-        host = question.facts.host
         here = row.os in ("", host.os) and row.kernel in (host.kernel or "") and row.character in tree.root
+        here = here and (generates or not row.upstream) and row.breaks not in told
         if here and applies(row.torch, question.version) and _is_on(row, variables):
+            told.add(row.breaks)
             text = f"{tree.root!r} has {row.character!r} in its path: {row.breaks}"
             yield Finding(id="path", status=row.status, text=text, fix=row.fix)
-    yield from check_writable(question)
 
 
 def check_writable(question: Question) -> Iterator[Finding]:
@@ -217,10 +227,7 @@ def _check_platform(
 
 
 def _check_rooms(question: Question) -> Iterator[Finding]:
-    """Report folders from which nothing can be started, where the facts tell of them (doctor looks).
-
-    For temporary files the doctor says it; here only a plan for another machine does.
-    """
+    """Report too little space for temporary files on another machine; of this one the doctor says it."""
     health = question.facts.health
     for room in health.rooms if health and question.request.facts else ():
         if room.purpose == "tmp" and room.free is not None and room.free < TEMPORARY * GIB:
@@ -228,12 +235,19 @@ def _check_rooms(question: Question) -> Iterator[Finding]:
             text += f"they may need {TEMPORARY:g} GiB"
             fix = f"Set {temporary_names(question)} to another folder."
             yield Finding.warn("disk", text, fix)
-    for room in health.rooms if health and question.facts.host.os != "windows" else ():
+
+
+def check_noexec(question: Question) -> Iterator[Finding]:
+    """Report folders from which nothing can be started: the build's, and a known one of temporary files."""
+    disk, health = question.facts.disk, question.facts.health
+    here = Room(purpose="build", path=disk.path, mount=disk.mount, noexec=disk.noexec)
+    rooms = health.rooms if health else (here,)
+    for room in rooms if question.facts.host.os != "windows" else ():
         if not room.noexec or room.purpose not in ("build", "tmp"):
             continue
         build = room.purpose == "build"
         text = f"{room.mount} is mounted noexec: nothing that is built in {room.path} can be started"
-        text += "" if build else "; configure tests and what pip builds may want to"
+        text += " or loaded" if build else "; configure tests and what pip builds may want to"
         fix = "Use a checkout on another file system."
         fix = fix if build else f"Set {temporary_names(question)} to another folder."
         yield Finding(id="noexec", status="error" if build else "warn", text=text, fix=fix)

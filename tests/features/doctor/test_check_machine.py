@@ -33,11 +33,36 @@ def test_the_preset_says_how_much() -> None:
     assert check("disk", seen=health(rooms=(room("build", 30),)), preset="debug").status == "error"
 
 
+@pytest.mark.parametrize(
+    ("free", "preset", "fix"),
+    [
+        (
+            9.5,
+            "dev",
+            "Free some space, or choose a smaller preset: --preset minimal, or put a part elsewhere: TMPDIR",
+        ),
+        (2, "dev", "Free some space, or put a part elsewhere: TMPDIR"),
+        (2, "minimal", "Free some space, or put a part elsewhere: TMPDIR"),
+    ],
+)
+def test_a_full_disk_gets_only_advice_that_helps(free: float, preset: str, fix: str) -> None:
+    seen = health(rooms=(room("build", free), room("tmp", free)))
+    assert check("disk", seen=seen, preset=preset).fix == fix
+
+
+@pytest.mark.parametrize(
+    ("jobs", "fix"),
+    [(8, "Use a checkout on a disk, or fewer jobs: --jobs 4"), (1, "Use a checkout on a disk")],
+)
+def test_fewer_jobs_are_fewer_than_there_are(jobs: int, fix: str) -> None:
+    assert check("places", seen=health(rooms=(room("build", kind="tmpfs"),)), jobs=jobs).fix == fix
+
+
 def test_a_compiler_cache_can_do_with_less() -> None:
     facts = linux_facts(tools=(*linux_facts().tools, tool("ccache", "4.7.5")))
     found = check("disk", facts, health(rooms=(room("build", 20), room("cache", 20))))
     assert found.status == "warn"
-    assert "--cache-size" in found.fix
+    assert "--cache-size 8G" in found.fix
 
 
 def test_a_disk_that_says_nothing_is_unknown() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from torchbuild_tasks.catalog import GIB
@@ -10,7 +10,7 @@ from torchbuild_tasks.catalog.match import memory_row
 from torchbuild_tasks.features.doctor.check import View
 from torchbuild_tasks.model import Finding, Room
 from torchbuild_tasks.plan.environment import ASCII_LOCALES
-from torchbuild_tasks.plan.fit import TEMPORARY, needed_disk, temporary_names
+from torchbuild_tasks.plan.fit import SMALLEST, TEMPORARY, check_noexec, needed_disk, temporary_names
 from torchbuild_tasks.plan.jobs import gib_of_job, usable_memory, ways_to_memory
 from torchbuild_tasks.plan.variables import choose_build_type
 from torchbuild_tasks.text.words import as_word
@@ -70,17 +70,33 @@ def _check_mount(view: View, rooms: list[Room], needs: Mapping[str, float]) -> F
     must = sum(gib for purpose, gib in parts if purpose != "cache")
     if free / GIB < must:
         built = view.facts.tree.previous is not None
-        fix = "Free some space, choose a smaller preset (--preset minimal), or put a part elsewhere: "
-        fix += f"TORCHBUILD_CACHE, --cache-dir, {temporary_names(view.question)}"
+        fix = ", or ".join(("Free some space", *_ways_to_space(view, dict(parts), must - free / GIB)))
         return Finding(id="disk", status="warn" if built else "error", text=text, fix=fix)
     if free / GIB < sum(gib for _, gib in parts):
-        fix = "The compiler cache can fill the rest: --cache-size 5G, or --cache-dir on another disk"
+        rest = f"{max(1, int(free / GIB - must))}G"
+        fix = f"The compiler cache can fill the rest: --cache-size {rest}, or --cache-dir on another disk"
         return Finding.warn("disk", text, fix)
     return Finding.ok("disk", text)
 
 
+def _ways_to_space(view: View, parts: Mapping[str, float], lacking: float) -> Iterator[str]:
+    """Return what makes room on a file system with these parts that lacks so many GiB."""
+    least = needed_disk(view.question, choose_build_type(view.question).value, SMALLEST)
+    if "build" in parts and parts["build"] - least >= lacking:
+        yield f"choose a smaller preset: --preset {SMALLEST}"
+    names = {"store": "TORCHBUILD_CACHE", "tmp": temporary_names(view.question)}
+    if elsewhere := [name for purpose, name in names.items() if purpose in parts]:
+        yield f"put a part elsewhere: {', '.join(elsewhere)}"
+
+
+def check_starts(view: View) -> tuple[Finding, ...]:
+    """Check that programs can be started from where the build and compilers write them."""
+    text = "programs can be started from the folders of the build and of temporary files"
+    return tuple(check_noexec(view.question)) or (Finding.ok("noexec", text),)
+
+
 def check_places(view: View) -> tuple[Finding, ...]:
-    """Check that the folders can be written; the plan checks whether built programs can be started."""
+    """Check that the folders can be written, and are on a suitable file system."""
     findings: list[Finding] = []
     for room in view.health.rooms:
         if room.writable is False and room.purpose in _NAMED:
@@ -107,10 +123,11 @@ def _file_system_problem(view: View, room: Room) -> tuple[str, str] | None:
             "which knows no links and no rights: git, venv and libraries with versions want both",
             "Use a checkout on a file system of Linux (ext4, xfs, btrfs).",
         )
+    jobs = int(decided) if (decided := view.choice("jobs")).isdecimal() else 1
     if room.kind in _IN_MEMORY and room.purpose == "build":
         return (
             "which is in memory: a build there leaves less of it for compilers, and a restart deletes it",
-            "Use a checkout on a disk, or fewer jobs: --jobs 4",
+            "Use a checkout on a disk" + (f", or fewer jobs: --jobs {jobs // 2}" if jobs > 1 else ""),
         )
     return None
 

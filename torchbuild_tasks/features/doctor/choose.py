@@ -16,6 +16,7 @@ from torchbuild_tasks.values import replace
 
 CHECKS: Final[Mapping[str, Callable[[View], tuple[Finding, ...]]]] = {
     "disk": check_machine.check_disk,
+    "noexec": check_machine.check_starts,
     "places": check_machine.check_places,
     "memory": check_machine.check_memory,
     "open-files": check_machine.check_open_files,
@@ -33,7 +34,8 @@ CHECKS: Final[Mapping[str, Callable[[View], tuple[Finding, ...]]]] = {
     "dns": check_network.check_dns,
     "https": check_network.check_https,
 }
-_OF_THE_PLAN: Final = ("disk", "memory")
+# The plan says these of what it has looked at, the doctor of more.
+_OF_THE_PLAN: Final = ("disk", "memory", "noexec")
 # Without a checkout there is no plan to check the machine for.
 _WITHOUT_TREE: Final = ("disk", "names", "trees", "shadow", "cudas")
 

@@ -9,6 +9,7 @@ from typing import Final
 from torchbuild_tasks.facts.machine import (
     Mount,
     look_at_disk,
+    mount_at,
     nearest_existing,
     read_mounts,
     relevant_environ,
@@ -111,8 +112,7 @@ def temporary_folder(probe: Probe) -> str:
 
 def _room(probe: Probe, purpose: str, path: str, table: tuple[Mount, ...]) -> Room:
     disk = look_at_disk(probe, path)
-    # The last of several mounts on one folder covers the others.
-    mount = next((mount for mount in reversed(table) if mount.point == disk.mount), None)
+    mount = mount_at(table, disk.mount)
     kind = mount.kind if mount else probe.file_system(disk.mount) if disk.mount and probe.windows else None
     return Room(
         purpose=purpose,
@@ -120,7 +120,7 @@ def _room(probe: Probe, purpose: str, path: str, table: tuple[Mount, ...]) -> Ro
         mount=disk.mount,
         free=disk.free,
         kind=kind,
-        noexec="noexec" in mount.own if mount else None,
+        noexec=disk.noexec,
         writable=takes_files(probe, nearest_existing(probe, path)),
     )
 
