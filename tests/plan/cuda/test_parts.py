@@ -99,7 +99,12 @@ def test_kineto_without_cupti(flags: dict[str, Any], parts: dict[str, str], expe
             "libcudart.so",
             "apt install cuda-cudart-dev-12-4 cuda-libraries-dev-12-4.",
         ),
-        ("Gentoo Linux", {"libraries": None}, "libcudart.so", "Or install the rest of cuda-12.4 the way that it was installed."),
+        (
+            "Gentoo Linux",
+            {"libraries": None},
+            "libcudart.so",
+            "Or install the rest of cuda-12.4 the way that it was installed.",
+        ),
         ("Ubuntu 24.04", {"problem": "its nvcc does not start"}, "does not start", ""),
     ],
 )

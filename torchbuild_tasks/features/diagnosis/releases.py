@@ -14,13 +14,16 @@ from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.cuda import CudaRow
 from torchbuild_tasks.catalog.match import row_version
 from torchbuild_tasks.features.diagnosis.block import Line
-from torchbuild_tasks.features.diagnosis.kinds import Kind, kind_book
+from torchbuild_tasks.features.diagnosis.kinds import COMPILED, Kind, kind_book
 from torchbuild_tasks.features.diagnosis.machine import Machine
-from torchbuild_tasks.features.diagnosis.part import read_subject
+from torchbuild_tasks.features.diagnosis.part import find_component, read_subject
 
 _REQUESTED: Final = re.compile(r"\btorch(?:==| \()v?(\d+\.\d+)[\d.]*(?:\+(cu\d{2,3}|cpu|rocm[\d.]{1,5}))?")
 _HOST_GCC: Final = re.compile(r"(?:/include/c\+\+/|/lib\d*/gcc/[\w.-]{1,40}/)(\d{1,2})\b")
 _POINTED: Final = re.compile(r"(?:sm|compute)_(\d{1,2})(\d[af]?)")
+_NAMESPACES: Final = ("torch", "at", "c10", "caffe2")
+_NAME: Final = re.compile(r"\w+")
+_HEADER_OF_TORCH: Final = re.compile(r"[/\\](?:ATen|c10|torch[/\\]csrc)[/\\]")
 _OF_TORCH: Final = ("torch", "ATen/", "c10/", "caffe2/", "functorch")
 
 
@@ -137,7 +140,10 @@ def _grouped(newest: Mapping[str, Version]) -> Sequence[tuple[Version, Sequence[
 
 def _since(kind: Kind, machine: Machine, known: Mapping[str, str]) -> Mapping[str, str]:
     """Return which releases have a name of torch, or of another package, that came or went with one."""
-    none = dict.fromkeys(("torch has", "gone", "gone of python", "take"), "")
+    none = dict.fromkeys(("torch has", "torch had", "gone", "gone of python", "take"), "")
+    if kind.row.id == "api-mismatch":
+        has = _headers_have(kind, machine)
+        return {**none, "torch has": has, "torch had": has if has.startswith("up to") else ""}
     what = kind.groups.get("what", "")
     names = (f"{kind.subject}:{what}", f"{kind.subject}.{what}") if what else (kind.subject,)
     if kind.row.look in ("module", "header") or kind.row.id == "python-c-api":
@@ -154,6 +160,17 @@ def _since(kind: Kind, machine: Machine, known: Mapping[str, str]) -> Mapping[st
     if not kind.subject.startswith(_OF_TORCH):
         return none
     return {**none, "torch has": _torch_has(names, machine)}
+
+
+def _headers_have(kind: Kind, machine: Machine) -> str:
+    """Return which series of torch have a name of C++ in their headers, where that is torch's and not theirs."""
+    row = find_component(kind, machine)
+    own = COMPILED.match(kind.line.text.strip())
+    of_torch = (row is not None and row.name == "torch") or kind.looked_up in _NAMESPACES
+    if not of_torch or kind.groups.get("meant") or (own and _HEADER_OF_TORCH.search(own["file"])):
+        return ""
+    name = _NAME.match(read_subject(kind).rpartition("::")[2] or kind.subject)
+    return _torch_has((f"::{name[0]}",), machine) if name else ""
 
 
 def _torch_has(names: Sequence[str], machine: Machine) -> str:
