@@ -163,7 +163,7 @@ def _since(kind: Kind, machine: Machine, known: Mapping[str, str]) -> Mapping[st
 
 
 def _headers_have(kind: Kind, machine: Machine) -> str:
-    """Return which series of torch have a name of C++ in their headers, where that is torch's and not theirs."""
+    """Return which series of torch have a name in their headers that another's source misses."""
     row = find_component(kind, machine)
     own = COMPILED.match(kind.line.text.strip())
     of_torch = (row is not None and row.name == "torch") or kind.looked_up in _NAMESPACES

@@ -20,9 +20,8 @@ from torchbuild_tasks.text.paths import file_name, plain_path
 
 PARTS_ID: Final = "cuda-parts"
 _ELSEWHERE: Final = ("CMAKE_PREFIX_PATH", "CMAKE_LIBRARY_PATH", "CUDAToolkit_ROOT")
-# Of NVIDIA's repositories for apt, and for dnf and zypper (developer.download.nvidia.com/compute/cuda/repos), and
-# of its channel for conda.
-# UNCONFIRMED: none of them was installed.
+# Of NVIDIA's repositories for apt, and for dnf and zypper (developer.download.nvidia.com/compute/cuda/repos);
+# conda's are of its channel nvidia. UNCONFIRMED: none of them was installed.
 _PACKAGES: Final = {
     "nvcc": {"apt": "cuda-nvcc", "": "cuda-nvcc", "conda": "cuda-nvcc"},
     "runtime": {"apt": "cuda-cudart-dev", "": "cuda-cudart-devel", "conda": "cuda-cudart-dev"},
