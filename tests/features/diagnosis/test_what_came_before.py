@@ -68,3 +68,17 @@ def test_the_release_of_a_name_of_torchs_headers_is_looked_up(error: str, has: s
 def test_a_header_of_torch_that_lacks_a_name_of_another_is_of_a_mixture() -> None:
     text = "/v/site-packages/torch/include/ATen/x.h:5:10: error: 'symeig' is not a member of 'at'\n"
     assert "headers have" not in read(text).diagnoses[0].cause
+
+
+@each_case(
+    ("cuda", "file", "unfit"),
+    [("11.4.315", "cub.cuh", True), ("12.4.131", "cub.cuh", False), ("11.4.315", "cub.cpp", False)],
+)
+def test_a_cuda_that_torch_was_not_made_for_is_named_before_its_source_is(
+    cuda: str, file: str, unfit: bool
+) -> None:
+    built = f"Building wheel torch-2.5.1a0+gita8d6afb\n-- The CUDA compiler identification is NVIDIA {cuda}\n"
+    error = f'/p/aten/src/ATen/cuda/{file}(63): error: class "cub::F<c10::B>" cannot be specialized in the current scope\n'
+    (told,) = read(built + error).diagnoses
+    assert ("PyTorch 2.5.1a0 is not made for CUDA 11.4" in told.fix) is unfit
+    assert ("Look at that line" in told.fix) is not unfit

@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.cuda import CudaRow
-from torchbuild_tasks.catalog.match import row_version
+from torchbuild_tasks.catalog.match import admits, row_version
 from torchbuild_tasks.features.diagnosis.block import Line
 from torchbuild_tasks.features.diagnosis.kinds import COMPILED, Kind, kind_book
 from torchbuild_tasks.features.diagnosis.machine import Machine
@@ -48,6 +48,7 @@ def read_releases(
         **_versions(machine),
         **_wheels(machine),
         **_host_limits(machine),
+        **_unfit_cuda(kind, machine),
         **_also(kind, machine),
         "arch has": arch_has,
         "?arch has": f": {arch_has}" if arch_has else "",
@@ -109,6 +110,24 @@ def _host_limits(machine: Machine) -> Mapping[str, str]:
         "fit cuda": fit,
         "gcc for cuda": str(newest[known]) if known else "",
     }
+
+
+def _unfit_cuda(kind: Kind, machine: Machine) -> Mapping[str, str]:
+    """Return the CUDA for which torch's own source does not compile, where this torch takes others."""
+    audience = machine.audience
+    compiled = COMPILED.match(kind.line.text.strip())
+    of_cuda = compiled is not None and compiled["file"].endswith((".cu", ".cuh"))
+    version = audience.said.get("built torch", "")
+    rows = [
+        row
+        for row in machine.catalog.cuda_torch
+        if of_cuda and admits(row.torch, version) and row.os in ("", audience.system)
+    ]
+    best = next((row for row in rows if row.best), None)
+    fits = not audience.cuda or all(admits(row.cuda, audience.cuda) for row in rows)
+    if audience.doing == "extension" or fits or best is None:
+        return dict.fromkeys(("unfit cuda", "best cuda", "fitting cudas"), "")
+    return {"unfit cuda": audience.cuda, "best cuda": best.best, "fitting cudas": best.because}
 
 
 @functools.cache
