@@ -3,8 +3,9 @@
     pip download --no-deps --platform macosx_11_0_arm64 --only-binary :all: -d WHEELS torch==2.6.0 ...
     python bin/read_torch_names.py WHEELS
 
-The wheels for macOS are small and have the same Python files and headers, those of CUDA's own parts left
-out: what is missing in all of them is not known. Headers that only a build with CUDA generates are no news.
+The wheels for macOS (before 1.9 those of macosx_10_9_x86_64) are small and have the same Python files and
+headers, those of CUDA's own parts left out: what is missing in all of them is not known. Headers that only a
+build with CUDA generates are no news.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import ast
 import re
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -21,8 +22,9 @@ from packaging.version import Version
 
 DATA: Final = Path(__file__).parents[1] / "torchbuild_tasks/data/torch_names.tsv"
 HEAD: Final = """\
-# What came or went with a release of torch: a module (torch.func), a name in one (torch.nn:RMSNorm) or a
-# header, then the first and the last series that has it, of {releases}; "" is before or after these.
+# What came or went with a release of torch: a module (torch.func), a name in one (torch.nn:RMSNorm), a
+# header, or a name that headers declare (::symeig), then the first and the last series that has it, of
+# {releases} (what headers declare of 1.4.0 and newer); "" is before or after these.
 # Written by bin/read_torch_names.py.
 """
 # Whose names others hardly import: what is private, with some that are, and what is large and of one use.
@@ -30,6 +32,31 @@ _INNER: Final = re.compile(
     r".*\._(?!C\b|utils\b|pytree\b)|torchgen|torch\.(?:testing|quantization|package|jit\.|return_types|mtia|fx\.passes"
     r"|onnx\.(?:symbolic|verification|utils)|ao\.|fx\.experimental|utils\.(?:benchmark|viz|hipify|data\.datapipes)"
     r"|distributed\.(?:elastic|pipelin|rpc|checkpoint\.))"
+)
+
+_OF_PYTHON: Final = Version("1.8")  # names of Python are of this series and newer
+# Headers whose names other sources use, and those of them that only other headers use.
+_OF_OTHERS: Final = re.compile(
+    r"torch/include/(?:torch/csrc/api/include/)?(?:ATen/(?:core/|cuda/|cpu/|ops/)?[\w-]+\.h$|c10/"
+    r"|torch/(?:[a-z]+\.h$|nn/|data/|optim/|csrc/(?:utils|autograd)/[a-z_]+\.h$|csrc/\w+\.h$))"
+)
+_OF_THEIR_OWN: Final = re.compile(
+    r"ATen/ops/\w+_(?:native|dispatch|ops|meta)\.h|/(?:impl|detail|internal)/"
+    r"|ATen/(?:Redispatch|Native\w*|Operators|\w*Functions_inl)\.h"
+)
+_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w{3,}")
+# Macros, types and functions.
+_DECLARED: Final = re.compile(
+    r"#\s*define\s+([A-Z]\w{3,})"
+    r"|\b(?:class|struct|enum class|enum|union)\s+(?:[A-Z0-9_]+_API\s+|alignas\(\w+\)\s*)?"
+    r"([A-Za-z]\w{3,})\s*(?:final\s*)?[:{]"
+    r"|\busing\s+([A-Za-z]\w{3,})\s*="
+    r"|^[^#\n(=;]*?[\w>&*]\s[*&]?([A-Za-z]\w{3,})\s*\(",
+    re.MULTILINE,
+)
+_GENERATED: Final = re.compile(
+    r".*(?:_generated_plumbing|_outf|_strong_compilation_ref|_(?:INC|H|H_))$|_?Py[A-Z]"
 )
 
 
@@ -95,23 +122,46 @@ def read_wheel(path: Path) -> set[str]:
     return seen
 
 
+def read_headers(path: Path) -> tuple[set[str], set[str]]:
+    """Return the identifiers of a wheel's headers, and those of them that they declare for others."""
+    seen: set[str] = set()
+    declared: set[str] = set()
+    with zipfile.ZipFile(path) as wheel:
+        for name in wheel.namelist():
+            if not re.match(r"torch/include/.*\.(?:h|cuh|hpp)$", name):
+                continue
+            text = _COMMENT.sub(" ", wheel.read(name).decode("utf-8", "replace"))
+            seen.update(f"::{each}" for each in _IDENTIFIER.findall(text))
+            if _OF_OTHERS.match(name) and not _OF_THEIR_OWN.search(name):
+                found = (each for groups in _DECLARED.findall(text) for each in groups if each)
+                declared.update(f"::{each}" for each in found if not _GENERATED.match(each))
+    return seen, declared
+
+
+def list_news(had: Mapping[Version, set[str]], names: Iterable[str]) -> Iterator[str]:
+    """Yield the line of each of these names that came or went; of one that also came back there is none."""
+    releases = sorted(had)
+    short = {release: f"{release.major}.{release.minor}" for release in releases}
+    for name in sorted(names):
+        at = [index for index, release in enumerate(releases) if name in had[release]]
+        first = "" if at[0] == 0 else short[releases[at[0]]]
+        last = "" if at[-1] == len(releases) - 1 else short[releases[at[-1]]]
+        if (first or last) and (not name.startswith("::") or len(at) == at[-1] - at[0] + 1):
+            yield f"{name}\t{first}\t{last}".rstrip("\t")
+
+
 def main() -> None:
     """Write the table."""
     wheels = {Version(path.name.split("-")[1]): path for path in Path(sys.argv[1]).glob("torch-*.whl")}
-    releases = sorted(wheels)
-    had = {release: read_wheel(wheels[release]) for release in releases}
-    short = {release: f"{release.major}.{release.minor}" for release in releases}
-    lines = []
-    for name in sorted(set().union(*had.values())):
-        at = [release for release in releases if name in had[release]]
-        first = "" if at[0] == releases[0] else short[at[0]]
-        last = "" if at[-1] == releases[-1] else short[at[-1]]
-        if first or last:
-            lines.append(f"{name}\t{first}\t{last}".rstrip("\t"))
+    had = {release: read_wheel(path) for release, path in wheels.items() if release >= _OF_PYTHON}
+    headers = {release: read_headers(path) for release, path in wheels.items()}
+    declared = set[str]().union(*(names for _, names in headers.values()))
+    lines = [
+        *list_news({release: seen for release, (seen, _) in headers.items()}, declared),
+        *list_news(had, set().union(*had.values())),
+    ]
     lines = [line for line in lines if not is_told(line, set(lines))]
-    DATA.write_text(
-        HEAD.format(releases=f"{releases[0]} to {releases[-1]}") + "\n".join(lines) + "\n", "utf-8"
-    )
+    DATA.write_text(HEAD.format(releases=f"{min(had)} to {max(had)}") + "\n".join(lines) + "\n", "utf-8")
 
 
 def is_told(line: str, lines: set[str]) -> bool:

@@ -16,6 +16,7 @@ _NOT_THERE: Final = (
     " the link line), or take a release of the source for that system."
 )
 _INSTALLS: Final = re.compile(r"Run: |Install |\S*python\S* -m pip ")  # how a fix begins that brings a part
+_OF_PYPI: Final = " -m pip install "
 _SPLIT: Final = ("apt", "dnf", "yum", "zypper")  # whose packages are parts of a project
 _NUMBER: Final = re.compile(r"\.so\.(1[1-9])\b")
 _FROM_SUBMODULE: Final = ("missing-header", "missing-source", "missing-package")
@@ -49,7 +50,7 @@ def bring(kind: Kind, row: ComponentRow, machine: Machine) -> str:
         return _NOT_THERE.format(row.name, *map(str.title, (row.systems[0], machine.audience.system)))
     if kind.row.id == "undefined-symbol":  # what is linked lacks it, whatever is installed
         fix = machine.fix_of(row)
-        return "" if _INSTALLS.match(fix) else fix
+        return "" if _INSTALLS.match(fix) or _OF_PYPI in fix else fix
     if row.name.startswith("python3-") and kind.row.look == "tool":  # a program of PyPI, for this Python
         return f"Run: {machine.value('python')} -m pip install {row.name.removeprefix('python3-')}."
     ways = []

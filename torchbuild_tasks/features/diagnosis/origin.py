@@ -118,6 +118,11 @@ _SAID: Final = (
     # Poetry, which builds in an environment of its own.
     (b"ChefBuildError", re.compile(rb"(?P<by_poetry>ChefBuildError)\b")),
     (b"problem with poetry", re.compile(rb"problem with (?P<by_poetry>poetry)\b")),
+    # torch's own setup.py.
+    (
+        b"Building wheel torch-",
+        re.compile(rb"Building wheel torch-(?P<built_torch>\d{1,2}\.\d{1,2}[\w.]{0,20})"),
+    ),
     # What pip builds from its source, as it has no wheel.
     (b"Building wheel for ", re.compile(rb"Building wheel for (?P<built_package>[\w.-]{2,60}) \(")),
     # A machine of many users, who install no packages. Sources: documentation of Slurm, Lmod and CernVM-FS.

@@ -12,15 +12,18 @@ from packaging.version import Version
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.cuda import CudaRow
-from torchbuild_tasks.catalog.match import row_version
+from torchbuild_tasks.catalog.match import admits, row_version
 from torchbuild_tasks.features.diagnosis.block import Line
-from torchbuild_tasks.features.diagnosis.kinds import Kind, kind_book
+from torchbuild_tasks.features.diagnosis.kinds import COMPILED, Kind, kind_book
 from torchbuild_tasks.features.diagnosis.machine import Machine
-from torchbuild_tasks.features.diagnosis.part import read_subject
+from torchbuild_tasks.features.diagnosis.part import find_component, read_subject
 
 _REQUESTED: Final = re.compile(r"\btorch(?:==| \()v?(\d+\.\d+)[\d.]*(?:\+(cu\d{2,3}|cpu|rocm[\d.]{1,5}))?")
 _HOST_GCC: Final = re.compile(r"(?:/include/c\+\+/|/lib\d*/gcc/[\w.-]{1,40}/)(\d{1,2})\b")
 _POINTED: Final = re.compile(r"(?:sm|compute)_(\d{1,2})(\d[af]?)")
+_NAMESPACES: Final = ("torch", "at", "c10", "caffe2")
+_NAME: Final = re.compile(r"\w+")
+_HEADER_OF_TORCH: Final = re.compile(r"[/\\](?:ATen|c10|torch[/\\]csrc)[/\\]")
 _OF_TORCH: Final = ("torch", "ATen/", "c10/", "caffe2/", "functorch")
 
 
@@ -45,6 +48,7 @@ def read_releases(
         **_versions(machine),
         **_wheels(machine),
         **_host_limits(machine),
+        **_unfit_cuda(kind, machine),
         **_also(kind, machine),
         "arch has": arch_has,
         "?arch has": f": {arch_has}" if arch_has else "",
@@ -108,6 +112,24 @@ def _host_limits(machine: Machine) -> Mapping[str, str]:
     }
 
 
+def _unfit_cuda(kind: Kind, machine: Machine) -> Mapping[str, str]:
+    """Return the CUDA for which torch's own source does not compile, where this torch takes others."""
+    audience = machine.audience
+    compiled = COMPILED.match(kind.line.text.strip())
+    of_cuda = compiled is not None and compiled["file"].endswith((".cu", ".cuh"))
+    version = audience.said.get("built torch", "")
+    rows = [
+        row
+        for row in machine.catalog.cuda_torch
+        if of_cuda and admits(row.torch, version) and row.os in ("", audience.system)
+    ]
+    best = next((row for row in rows if row.best), None)
+    fits = not audience.cuda or all(admits(row.cuda, audience.cuda) for row in rows)
+    if audience.doing == "extension" or fits or best is None:
+        return dict.fromkeys(("unfit cuda", "best cuda", "fitting cudas"), "")
+    return {"unfit cuda": audience.cuda, "best cuda": best.best, "fitting cudas": best.because}
+
+
 @functools.cache
 def _cuda_rows(catalog: Catalog) -> Sequence[CudaRow]:
     return sorted(catalog.cuda, key=lambda row: row_version(row.version))
@@ -137,7 +159,10 @@ def _grouped(newest: Mapping[str, Version]) -> Sequence[tuple[Version, Sequence[
 
 def _since(kind: Kind, machine: Machine, known: Mapping[str, str]) -> Mapping[str, str]:
     """Return which releases have a name of torch, or of another package, that came or went with one."""
-    none = dict.fromkeys(("torch has", "gone", "gone of python", "take"), "")
+    none = dict.fromkeys(("torch has", "torch had", "gone", "gone of python", "take"), "")
+    if kind.row.id == "api-mismatch":
+        has = _headers_have(kind, machine)
+        return {**none, "torch has": has, "torch had": has if has.startswith("up to") else ""}
     what = kind.groups.get("what", "")
     names = (f"{kind.subject}:{what}", f"{kind.subject}.{what}") if what else (kind.subject,)
     if kind.row.look in ("module", "header") or kind.row.id == "python-c-api":
@@ -154,6 +179,17 @@ def _since(kind: Kind, machine: Machine, known: Mapping[str, str]) -> Mapping[st
     if not kind.subject.startswith(_OF_TORCH):
         return none
     return {**none, "torch has": _torch_has(names, machine)}
+
+
+def _headers_have(kind: Kind, machine: Machine) -> str:
+    """Return which series of torch have a name in their headers that another's source misses."""
+    row = find_component(kind, machine)
+    own = COMPILED.match(kind.line.text.strip())
+    of_torch = (row is not None and row.name == "torch") or kind.looked_up in _NAMESPACES
+    if not of_torch or kind.groups.get("meant") or (own and _HEADER_OF_TORCH.search(own["file"])):
+        return ""
+    name = _NAME.match(read_subject(kind).rpartition("::")[2] or kind.subject)
+    return _torch_has((f"::{name[0]}",), machine) if name else ""
 
 
 def _torch_has(names: Sequence[str], machine: Machine) -> str:
