@@ -95,11 +95,11 @@ def _check_tree(question: Question, variables: Mapping[str, str]) -> Iterator[Fi
     if tree.era is None:
         text = f"{tree.root} has neither a known build-backend in pyproject.toml nor a setup.py"
         yield Finding.error("era", text, "Check out a complete PyTorch source tree.")
-    yield from _check_path(question, variables)
+    yield from _check_characters(question, variables)
     yield from check_writable(question)
 
 
-def _check_path(question: Question, variables: Mapping[str, str]) -> Iterator[Finding]:
+def _check_characters(question: Question, variables: Mapping[str, str]) -> Iterator[Finding]:
     """Report each way in which the characters of the checkout's path break this build, once."""
     tree, host, request = question.facts.tree, question.facts.host, question.request
     generates = not tree.sample and (request.mixed or not request.from_wheel)
@@ -338,7 +338,7 @@ def check_windows(decisions: Decisions) -> tuple[Finding, ...]:
         return ()
     return (
         *_check_length(question),
-        *_check_path(question),
+        *_check_path_list(question),
         *_check_git(question),
         *_check_debug(decisions),
         _antivirus(question),
@@ -363,7 +363,7 @@ def _check_length(question: Question) -> Iterator[Finding]:
         yield Finding.warn("path-length", text, "Use a short folder, such as C:\\pt.")
 
 
-def _check_path(question: Question) -> Iterator[Finding]:
+def _check_path_list(question: Question) -> Iterator[Finding]:
     windows = question.facts.windows
     characters = (windows and windows.path_characters) or 0
     if characters > LONGEST_PATH:
