@@ -383,8 +383,9 @@ def _nothing(question: Question, finding: Finding, ways: _Ways) -> str:
         return f"No CUDA toolkit is known for {question.facts.host.os} {question.facts.host.arch}"
     candidates = [each for each in ways.candidates if each.version != planned]
     way = f". Or take {other.words}" if (other := ways.other()) else ""
+    alone = f": take {other.words}" if other else ""
     if not candidates:
-        return f"No CUDA toolkit puts this right here{way}"
+        return f"No CUDA toolkit puts this right here{alone}"
     near = min(
         candidates,
         key=lambda each: (
@@ -395,7 +396,7 @@ def _nothing(question: Question, finding: Finding, ways: _Ways) -> str:
     )
     same = not ends(near, finding)
     if same or (finding.status == "warn" and ways.now is not None and near.weight >= weigh(ways.now)):
-        return f"No CUDA toolkit puts this right here{way}"  # what is no better is not nearer
+        return f"No CUDA toolkit puts this right here{alone}"  # what is no better is not nearer
     against = sorted(near.findings, key=lambda each: (each.status != "error", each.id != finding.id))
     # The words of a plan with that toolkit: "is planned", "and this is 13.0".
     why = f", of which a plan would say: {against[0].text.partition('. ')[0]}" if against else ""
