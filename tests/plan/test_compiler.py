@@ -175,6 +175,15 @@ def test_a_c_compiler_of_a_family_is_among_those_of_the_machine_or_not_there(
     assert statuses(plan_of(machine(GXX, GCC), set=(f"CC={value}",)).findings, "c-compiler") == told
 
 
+def test_a_c_compiler_that_is_named_alone_says_nothing_of_cxx() -> None:
+    older = tool("g++", "12.3.0", "/usr/bin/g++-12"), tool("gcc", "12.3.0", "/usr/bin/gcc-12")
+    here = machine(tool("g++", "13.3.0"), tool("gcc", "13.3.0"), *older)
+    finding = found(plan_of(here, set=("CC=/usr/bin/gcc-12",)).findings, "c-compiler")
+    assert finding.status == "warn" and "--set CXX=/usr/bin/g++-12; or drop CC" in finding.fix
+    for words in (("CC=/usr/bin/gcc",), ("CC=/usr/bin/gcc-12", "CXX=/usr/bin/g++")):
+        assert statuses(plan_of(here, set=words).findings, "c-compiler") == []
+
+
 @pytest.mark.parametrize("name", ["gcc", "cc", "clang"])
 def test_a_cxx_compiler_alone_is_not_enough(name: str) -> None:
     missing = Tool(name=name, looked=("/usr/bin",))

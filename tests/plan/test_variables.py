@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cuda import cuda_facts, toolkit
 from tests.support.for_each import each_case
 from tests.support.machines import (
     ask,
@@ -442,6 +443,14 @@ def test_a_flag_that_does_something_is_not(flags: dict[str, Any]) -> None:
 def test_a_fix_does_not_contradict_the_command_line(flags: dict[str, Any], instead: str) -> None:
     (finding,) = check_idle(ask(**flags))
     assert finding.fix == f"Drop it, or {instead}"
+
+
+def test_where_no_toolkit_is_here_the_way_to_cuda_names_one() -> None:
+    flags: dict[str, Any] = {"set": ("TORCH_CUDA_ARCH_LIST=8.6",)}
+    (finding,) = check_idle(ask(cuda_facts(tree=tree(version="2.9.1")), **flags))
+    assert finding.fix == "Drop it, or add --cuda --cuda-toolkit pypi:12.8."
+    (finding,) = check_idle(ask(cuda_facts(toolkit("12.8"), tree=tree(version="2.9.1")), **flags))
+    assert finding.fix == "Drop it, or add --cuda."
 
 
 @each_case(

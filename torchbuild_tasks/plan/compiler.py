@@ -274,7 +274,7 @@ def _check_c(question: Question, cxx: Tool | None) -> tuple[Finding, ...]:
         if _is_missing(question, "CC") or (named is None and _C_NAMES.fullmatch(asked.value)):
             return _not_found(question, asked)
         if not (cxx and named and {cxx.name, named.name} in ({"g++", "clang"}, {"clang++", "gcc"})):
-            return ()
+            return tuple(_check_alone(question, asked, named, cxx)) if cxx and named else ()
         text = f"CC={asked.value} is {named.name}, and the C++ compiler {cxx.path} is {cxx.name}: flags for "
         text += "one are passed to both, and both OpenMP libraries (libgomp and libomp) are linked"
         fix = f"Drop CC, or name the C compiler of the same family: {PARTNER[cxx.name]}"
@@ -285,6 +285,19 @@ def _check_c(question: Question, cxx: Tool | None) -> tuple[Finding, ...]:
     text = "no C compiler was found, and parts of torch are C"
     fix = f"Install one: {_install(question, 'gcc')}"
     return (Finding.error("c-compiler", text, fix),)
+
+
+def _check_alone(question: Question, asked: Choice, c: Tool, cxx: Tool) -> Iterator[Finding]:
+    """Report a C compiler that is named alone, where the C++ compiler beside it is not taken."""
+    given = decide(question, "CXX")
+    of_cxx = (tool for tool in list_cxx(question) if tool.path and c.path)
+    beside = next((tool for tool in of_cxx if _stem(str(tool.path)) == _stem(str(c.path))), None)
+    if (given and given.value) or beside is None or beside.path == cxx.path or c.version == cxx.version:
+        return
+    text = f"CC={asked.value} is {c.name} {c.version}, and C++, most of torch, is compiled by {cxx.path} "
+    text += f"({cxx.name} {cxx.version}): CC says nothing of it"
+    fix = f"To have that release for both: {question.line('--set', f'CXX={beside.path}')}; or drop CC."
+    yield Finding.warn("c-compiler", text, fix)
 
 
 def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:

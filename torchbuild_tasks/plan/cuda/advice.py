@@ -113,6 +113,17 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
     return tuple(_keep_python(each, told, ways) for each in told)
 
 
+def flags_of_cuda(question: Question) -> str:
+    """Return the flags that make a CPU build one with CUDA: also a toolkit where none is here."""
+    if any(not why_unusable(toolkit) for toolkit in question.cuda.toolkits):
+        return "--cuda"
+    request = replace(question.request, cpu=False, cuda=True)
+    kept = tuple(text for text in request.set if split_assignment(text)[0] != "USE_CUDA")
+    asked = replace(question, request=replace(request, set=kept))
+    best = best_toolkit(asked, (), tuple(candidates_for(asked)))
+    return f"--cuda {question.line('--cuda-toolkit', best.word)}" if best and best.word else "--cuda"
+
+
 def _choose_lead(question: Question, findings: tuple[Finding, ...], ways: _Ways) -> Candidate | None:
     """Return the toolkit with which all errors are gone, and if one does, what is warned of, too.
 
