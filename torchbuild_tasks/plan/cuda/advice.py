@@ -413,6 +413,7 @@ def _nothing(question: Question, finding: Finding, ways: _Ways) -> str:
     why = f", of which a plan would say: {against[0].text.partition('. ')[0]}" if against else ""
     # Where one thing alone speaks against it, what that finding advises besides a toolkit helps here, too.
     rest = against[0].fix.replace(ADVISED, "").replace(OR_OTHERS, "").strip() if len(against) == 1 else ""
+    rest = f"With that one, {rest[3:]}" if rest.startswith("Or ") else rest
     way = (f". {rest.rstrip('.')}" if against and against[0].id == LIBC_ID and rest else "") + way
     return f"No CUDA toolkit puts this right here. The nearest is {near.version}{why}{way}"
 
