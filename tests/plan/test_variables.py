@@ -458,7 +458,7 @@ def test_where_no_toolkit_is_here_the_way_to_cuda_names_one() -> None:
     [
         ({"arch": "8.6"}, {"TORCH_CUDA_ARCH_LIST": "8.9"}, "arch"),
         ({"arch": "8.6"}, {"TORCH_CUDA_ARCH_LIST": "8.6"}, ""),
-        ({"jobs": 3}, {"MAX_JOBS": "4"}, "jobs"),
+        ({"jobs": 3}, {"MAX_JOBS": "4"}, "MAX_JOBS"),
         ({"cuda_toolkit": "12.8"}, {"CUDA_HOME": "/usr/local/cuda-12.4"}, "cuda-toolkit"),
         ({"cuda_toolkit": "12.8"}, {"CUDA_HOME": "/usr/local/cuda-12.8"}, ""),
         ({"cuda": True}, {"USE_CUDA": "0"}, "USE_CUDA"),
@@ -474,5 +474,6 @@ def test_a_settings_file_that_contradicts_itself_is_told_what_counts(
     assert len(told) == bool(counts) and all(text.endswith(f"; {counts} counts") for text in told)
     if "jobs" in values:
         assert not [f for f in check_variables(ask(said=said, jobs=2)) if "contradicts itself" in f.text]
+        assert [c.value for c in plan_of(said=said).choices if c.name == "jobs"] == [variables["MAX_JOBS"]]
     if "cuda" in values:
         assert not is_cuda(ask(said=said))

@@ -81,7 +81,7 @@ _TABLE: Final = (
     _Idle(
         (
             *("arch", "build_type", "jobs", "jobserver", "cache", "cache_dir", "cache_read_only"),
-            *("toolset", "with_helper"),
+            *("toolset", "with_helper", "cuda_toolkit"),
         ),
         lambda question: _is_wheel(question) and not _has_companions(question),
         _COMPILED,

@@ -525,6 +525,14 @@ def test_a_flag_of_compiles_is_told_where_nothing_is_compiled() -> None:
     assert len(told) == 1 and "--from-wheel compiles nothing" in told[0].text
 
 
+def test_a_wheel_of_another_device_contradicts_the_flag() -> None:
+    pairs: list[tuple[dict[str, Any], str]] = [({"cpu": True}, "+cu126"), ({"cuda": True}, "+cpu")]
+    for flags, said in pairs:
+        for word, wrong in ((f"2.8.0{said}", 1), ("2.8.0", 0)):
+            plan = plan_of(with_tree(linux_facts(), version="2.8.0"), from_wheel=word, **flags)
+            assert len([each for each in plan.findings if "contradict" in each.text]) == wrong, (flags, word)
+
+
 @each_case(
     ("libc", "arch", "version", "word", "status"),
     [

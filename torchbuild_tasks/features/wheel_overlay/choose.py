@@ -377,6 +377,11 @@ def _check_flags(question: Question) -> Iterable[Finding]:
         fix = f"Name a wheel of {own.major}.{own.minor}, or auto. Without --from-wheel all is compiled."
         yield obstacle(text, fix)
     yield from _check_index(question)
+    of_wheel = re.search(r"\+(cu\d{2,3}|cpu)\b", request.from_wheel or "")
+    if of_wheel and (request.cpu if of_wheel[1] != "cpu" else request.cuda):
+        device = "--cuda" if request.cuda else "--cpu"
+        text = f"{device} and --from-wheel {request.from_wheel} contradict each other"
+        yield obstacle(text, "Give one of them.")
     if request.set and not request.mixed:
         text = f"--from-wheel compiles nothing, so {' and '.join(f'--set {each}' for each in request.set)} "
         text += "has no effect" if len(request.set) == 1 else "have no effect"
