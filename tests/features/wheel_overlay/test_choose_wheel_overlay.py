@@ -542,6 +542,7 @@ def test_a_wheel_of_another_device_contradicts_the_flag() -> None:
         ("glibc 2.17", "x86_64", "2.8.0", "2.8.0", ["error"]),
         ("glibc 2.17", "x86_64", "2.5.1", "2.5.1", []),
         ("glibc 2.39", "aarch64", "2.8.0", "auto", []),
+        ("2.39", "x86_64", "2.8.0", "2.8.0", []),  # whose it is, is not known
         ("glibc 2.39", "ppc64le", "2.8.0", "2.8.0", ["error"]),
     ],
 )

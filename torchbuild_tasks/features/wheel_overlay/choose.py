@@ -339,7 +339,8 @@ def _check_index(question: Question) -> Iterator[Finding]:
     """Report a machine for which torch's indexes have no wheel: its C library or its processor is another."""
     word, host = question.request.from_wheel or "", question.facts.host
     version = parse_version(word) or question.version
-    if host.os != "linux" or version is None or question.facts.tree.sample:
+    known = (host.libc or "").startswith(("glibc ", "musl"))
+    if host.os != "linux" or not known or version is None or question.facts.tree.sample:
         return
     glibc = "2_28" if version >= _NEWER_GLIBC else "2_17"
     arch = host.arch if host.arch in _OF_INDEX else "x86_64"
