@@ -80,7 +80,7 @@ def set_stale_aside(request: BuildRequest, settings: Settings) -> tuple[BuildReq
             look(value)
         except UsageError as error:
             way = f"Or unset {place}." if own else f"Or take it out of {settings.place(name)}."
-            fix = f"{error.next_step} {way}" if error.next_step else way
+            fix = f"{error.next_step.rstrip('.')}. {way}" if error.next_step else way
             stale[name] = Stale(what=_said_of(error, name, place), fix=fix)
     if not stale:
         return request, settings
@@ -100,7 +100,7 @@ def refuse_stale(settings: Settings, name: str) -> None:
 
 def _said_of(error: UsageError, name: str, place: str) -> str:
     """Return what is wrong with a value, said of the place where it was given instead of the flag."""
-    return f"{place}: {error.what.removeprefix(flag_name(name)).lstrip(': ')}"
+    return f"{place}: {error.what.removeprefix(flag_name(name)).lstrip(': ').rstrip('.')}"
 
 
 def _read_mirrors(text: str) -> None:

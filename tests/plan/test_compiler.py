@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -173,6 +174,15 @@ def test_a_c_compiler_of_a_family_is_among_those_of_the_machine_or_not_there(
 ) -> None:
     """Also by --set, of which the facts know nothing; other names are not searched for."""
     assert statuses(plan_of(machine(GXX, GCC), set=(f"CC={value}",)).findings, "c-compiler") == told
+
+
+def test_a_c_compiler_that_is_named_alone_says_nothing_of_cxx() -> None:
+    older = tool("g++", "12.3.0", "/usr/bin/g++-12"), tool("gcc", "12.3.0", "/usr/bin/gcc-12")
+    here = machine(tool("g++", "13.3.0"), tool("gcc", "13.3.0"), *older)
+    finding = found(plan_of(here, set=("CC=/usr/bin/gcc-12",)).findings, "c-compiler")
+    assert finding.status == "warn" and "--set CXX=/usr/bin/g++-12; or drop CC" in finding.fix
+    for words in (("CC=/usr/bin/gcc",), ("CC=/usr/bin/gcc-12", "CXX=/usr/bin/g++")):
+        assert statuses(plan_of(here, set=words).findings, "c-compiler") == []
 
 
 @pytest.mark.parametrize("name", ["gcc", "cc", "clang"])
@@ -464,3 +474,15 @@ def test_a_named_compiler_that_says_no_version_is_a_warning() -> None:
     assert finding.status == "warn" and "CXX=/x/g++ (CXX in the environment) does not say" in finding.text
     assert finding.fix == "See what it says: /x/g++ --version; or drop CXX."
     assert found(plan_of(machine(replace(mute, found_via="PATH"))).findings, "compiler").status == "unknown"
+
+
+def test_a_compiler_that_is_advised_is_one_that_the_planned_nvcc_takes() -> None:
+    """Debian 12 has g++-12; CUDA 11.8 ends at 11."""
+    facts = cuda_facts(
+        toolkit("11.8"),
+        compilers=(tool("g++", "8.5.0"), tool("gcc", "8.5.0")),
+        tree=tree(version="2.5.1"),
+        host=Host(os="linux", arch="x86_64", distribution="Debian GNU/Linux 12", libc="glibc 2.36"),
+    )
+    fix = found(plan_of(facts, cuda=True, arch="8.6").findings, "compiler").fix
+    assert re.search(r"g\+\+-11|gxx_linux-64=1[01]\b", fix), fix

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cuda import cuda_facts, toolkit
 from tests.support.for_each import each_case
 from tests.support.machines import (
     ask,
@@ -444,12 +445,20 @@ def test_a_fix_does_not_contradict_the_command_line(flags: dict[str, Any], inste
     assert finding.fix == f"Drop it, or {instead}"
 
 
+def test_where_no_toolkit_is_here_the_way_to_cuda_names_one() -> None:
+    flags: dict[str, Any] = {"set": ("TORCH_CUDA_ARCH_LIST=8.6",)}
+    (finding,) = check_idle(ask(cuda_facts(tree=tree(version="2.9.1")), **flags))
+    assert finding.fix == "Drop it, or add --cuda --cuda-toolkit pypi:12.8."
+    (finding,) = check_idle(ask(cuda_facts(toolkit("12.8"), tree=tree(version="2.9.1")), **flags))
+    assert finding.fix == "Drop it, or add --cuda."
+
+
 @each_case(
     ("values", "variables", "counts"),
     [
         ({"arch": "8.6"}, {"TORCH_CUDA_ARCH_LIST": "8.9"}, "arch"),
         ({"arch": "8.6"}, {"TORCH_CUDA_ARCH_LIST": "8.6"}, ""),
-        ({"jobs": 3}, {"MAX_JOBS": "4"}, "jobs"),
+        ({"jobs": 3}, {"MAX_JOBS": "4"}, "MAX_JOBS"),
         ({"cuda_toolkit": "12.8"}, {"CUDA_HOME": "/usr/local/cuda-12.4"}, "cuda-toolkit"),
         ({"cuda_toolkit": "12.8"}, {"CUDA_HOME": "/usr/local/cuda-12.8"}, ""),
         ({"cuda": True}, {"USE_CUDA": "0"}, "USE_CUDA"),
@@ -465,5 +474,6 @@ def test_a_settings_file_that_contradicts_itself_is_told_what_counts(
     assert len(told) == bool(counts) and all(text.endswith(f"; {counts} counts") for text in told)
     if "jobs" in values:
         assert not [f for f in check_variables(ask(said=said, jobs=2)) if "contradicts itself" in f.text]
+        assert [c.value for c in plan_of(said=said).choices if c.name == "jobs"] == [variables["MAX_JOBS"]]
     if "cuda" in values:
         assert not is_cuda(ask(said=said))

@@ -242,13 +242,15 @@ def _is_built(question: Question, row: FlagRow) -> bool:
     )
 
 
-def check_compilers(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
-    """Check that there are compilers, and that the one for C++ can compile this torch."""
+def check_compilers(
+    question: Question, compilers: Compilers, limits: HostLimits = NO_LIMITS
+) -> tuple[Finding, ...]:
+    """Check that there are compilers, and that C++ can be compiled; nvcc takes one that is advised."""
     if question.facts.windows is not None:
         return (*_check_on_windows(question, compilers), *_check_c(question, compilers.tool))
     if absent := tuple(_check_launchers(question)):
         return absent
-    return (*_check_cxx(question, compilers), *_check_c(question, compilers.tool))
+    return (*_check_cxx(question, compilers, limits), *_check_c(question, compilers.tool))
 
 
 def _check_launchers(question: Question) -> Iterator[Finding]:
@@ -274,7 +276,7 @@ def _check_c(question: Question, cxx: Tool | None) -> tuple[Finding, ...]:
         if _is_missing(question, "CC") or (named is None and _C_NAMES.fullmatch(asked.value)):
             return _not_found(question, asked)
         if not (cxx and named and {cxx.name, named.name} in ({"g++", "clang"}, {"clang++", "gcc"})):
-            return ()
+            return tuple(_check_alone(question, asked, named, cxx)) if cxx and named else ()
         text = f"CC={asked.value} is {named.name}, and the C++ compiler {cxx.path} is {cxx.name}: flags for "
         text += "one are passed to both, and both OpenMP libraries (libgomp and libomp) are linked"
         fix = f"Drop CC, or name the C compiler of the same family: {PARTNER[cxx.name]}"
@@ -287,8 +289,20 @@ def _check_c(question: Question, cxx: Tool | None) -> tuple[Finding, ...]:
     return (Finding.error("c-compiler", text, fix),)
 
 
-def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
-    row, tool = question.row, compilers.tool
+def _check_alone(question: Question, asked: Choice, c: Tool, cxx: Tool) -> Iterator[Finding]:
+    """Report a C compiler that is named alone, where the C++ compiler beside it is not taken."""
+    given = decide(question, "CXX")
+    beside = next((tool for tool in list_cxx(question) if _stem(f"{tool.path}") == _stem(f"{c.path}")), None)
+    if (given and given.value) or beside is None or beside.path == cxx.path or c.version == cxx.version:
+        return
+    text = f"CC={asked.value} is {c.name} {c.version}, and C++, most of torch, is compiled by {cxx.path} "
+    text += f"({cxx.name} {cxx.version}): CC says nothing of it"
+    fix = f"To have that release for both: {question.line('--set', f'CXX={beside.path}')}; or drop CC."
+    yield Finding.warn("c-compiler", text, fix)
+
+
+def _check_cxx(question: Question, compilers: Compilers, limits: HostLimits) -> tuple[Finding, ...]:
+    row, tool, taken = question.row, compilers.tool, _newest_taken(limits)
     if compilers.cxx is None:
         looked = "; ".join(f"{t.name}: {', '.join(t.looked)}" for t in question.facts.compilers if not t.path)
         text = f"no C++ compiler was found{f' ({looked})' if looked else ''}"
@@ -313,9 +327,10 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
     if not fits:
         text = f"{named} cannot compile torch {row.version}: C++{row.cxx} needs {family} {figure}"
         text += "" if question.has_row else f", and torch {question.version} is planned like that one"
-        fix = f"Install a newer one ({_install_fitting(question, package, figure)}) or name it: --set CXX=…"
+        line = _install_fitting(question, package, figure, taken=taken)
+        fix = f"Install a newer one ({line}) or name it: --set CXX=…"
         if tool.name == "clang++":
-            fix += f"; or take GCC {row.gcc} ({_install_fitting(question, 'g++', row.gcc)})"
+            fix += f"; or take GCC {row.gcc} ({_install_fitting(question, 'g++', row.gcc, taken=taken)})"
         if here := next((each for each in list_cxx(question) if each.path and _fits(question, each)), None):
             fix = f"Name one that is here: {_name_both(question, str(here.path))}"
         status: Status = "error" if question.has_row else "warn"
@@ -329,7 +344,7 @@ def _check_cxx(question: Question, compilers: Compilers) -> tuple[Finding, ...]:
     found = Finding.ok("compiler", text + "".join(flags))
     if _is_older_by_a_year(question, tool):
         text = f"{found.text}; but {family} {tool.version} came out more than a year after this torch"
-        older = _install_fitting(question, package, figure, _newest_out(question, tool))
+        older = _install_fitting(question, package, figure, _newest_out(question, tool), taken=taken)
         fix = f"If the build fails, take one of that time ({older}, then --set CXX=…)."
         return (replace(found, status="warn", text=text, fix=fix),)
     return (found,)
@@ -444,14 +459,19 @@ def _host_instead(question: Question, limits: HostLimits, asked: Choice) -> str:
 
 def _host_fix(question: Question, limits: HostLimits) -> str:
     """Advise a GCC, also instead of a Clang: systems have packages of several GCCs, and of few Clangs."""
-    if not limits.gcc:
+    major = _newest_taken(limits)
+    if major is None:
         return ADVISED
-    major, *rest = Version(limits.gcc).release
-    major -= bool(rest)  # packages have a major's last release
     if not gcc_majors(question.row.gcc, major):  # what this nvcc takes cannot compile this torch
         return ADVISED
     line = _install_fitting(question, "g++", question.row.gcc, major)
     return f"Install a GCC that fits ({line}){OR_ADVISED}."
+
+
+def _newest_taken(limits: HostLimits) -> int | None:
+    """Return the newest major of GCC that nvcc takes as packages have it: in its last release."""
+    newest = Version(limits.gcc or "0").release
+    return newest[0] - (len(newest) > 1) if limits.gcc else None
 
 
 def list_installable(question: Question) -> tuple[Tool, ...]:
@@ -551,11 +571,14 @@ def _check_on_windows(question: Question, compilers: Compilers) -> tuple[Finding
     return (Finding.warn("compiler", text, fix),)
 
 
-def _install_fitting(question: Question, package: str, figure: str, newest: int | None = None) -> str:
-    """Return how to install a compiler that fits: the newest up to a major, else the oldest."""
+def _install_fitting(
+    question: Question, package: str, figure: str, newest: int | None = None, taken: int | None = None
+) -> str:
+    """Return how to install one that fits, and nvcc takes: the newest up to a major, else the oldest."""
     majors = gcc_majors(figure, newest) or [newest or 0]
     ordered = majors[::-1] if newest else majors
     if package == "g++":
+        ordered = [major for major in ordered if taken is None or major <= taken] or ordered
         sound = [major for major in ordered if not _is_doubted(question, major)]
         return how_to_install_gcc(question.facts, question.catalog, sound or ordered)
     return _install(question, f"{package}-{ordered[0]}")

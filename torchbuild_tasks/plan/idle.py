@@ -81,7 +81,7 @@ _TABLE: Final = (
     _Idle(
         (
             *("arch", "build_type", "jobs", "jobserver", "cache", "cache_dir", "cache_read_only"),
-            *("toolset", "with_helper"),
+            *("toolset", "with_helper", "cuda_toolkit"),
         ),
         lambda question: _is_wheel(question) and not _has_companions(question),
         _COMPILED,
@@ -126,10 +126,21 @@ def _against_cuda(question: Question) -> str:
     return "--cpu" if question.request.cpu else f"--set USE_CUDA={wanted}" if wanted else ""
 
 
+def _flags_of_cuda(question: Question) -> str:
+    """Return --cuda, and a toolkit where none is known to be here."""
+    if question.facts.cuda is None or question.given("cuda_toolkit"):
+        return "--cuda"
+    from torchbuild_tasks.plan.cuda.advice import flags_of_cuda  # a CPU build does without
+
+    return flags_of_cuda(question)
+
+
 def _report(question: Question, row: _Idle, said: str) -> Finding:
     way = row.fix
-    if way == _ADD_CUDA and (against := _against_cuda(question)):
-        way = f"put --cuda in the place of {against}"
+    if way == _ADD_CUDA:
+        against = _against_cuda(question)
+        flags = _flags_of_cuda(question)
+        way = f"put {flags} in the place of {against}" if against else f"add {flags}"
     fix = f"Drop it, or {way}." if way else "Drop it."
     id = "device" if "CUDA" in row.only.upper() else "flags"
     return Finding.warn(id, f"{said} has an effect only {row.only}", fix)

@@ -150,7 +150,7 @@ def check_jobs(question: Question, jobs: str, build_type: str) -> tuple[Finding,
     if memory is None or int(jobs) <= memory[0]:  # more than there are cores is slower, and kills no compiler
         return ()
     number, why = _count_jobs(question, build_type)
-    text = f"{jobs} jobs are asked for, but {why}, hence {number}"
+    text = f"{jobs} jobs are asked for, and there is room for {number}: {why}"
     return (Finding.warn("jobs", text, f"If compilers are killed, use --jobs {number}."),)
 
 

@@ -126,7 +126,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tupl
         *check_places(decisions),
         *check_python(question, decisions.python),
         *check_toolset(question, decisions.toolset, decisions.cuda.limits),
-        *check_compilers(question, decisions.compilers),
+        *check_compilers(question, decisions.compilers, decisions.cuda.limits),
         *_cuda_findings(decisions),
         *check_patches(question),
         *check_windows(decisions),

@@ -223,10 +223,9 @@ def check_offline(question: Question, missing: tuple[str, ...], python: Python) 
         return ()
     first = f"{off.name}={off.value} ({off.because}), so no index is asked" if off else "--offline"
     text = f"{first}, and {lacks}: {', '.join(missing)}"
-    where = "Where there is a network"
+    where = f"Where there is a network, with Python {series(python.version)} on such a system"
     if others:
         text += f" ({first_few(others)}: for another Python or system)"
-        where += f", with Python {series(python.version)} on such a system"
     fix = f"{where}: {question.line('pip', 'download', '--dest', 'wheels', *missing)}; then {then}"
     if off is None:
         return (Finding.error("requirements", text, fix),)

@@ -145,9 +145,13 @@ def _group(group: Sequence[Choice], before: Mapping[str, str]) -> Iterator[str]:
         changed = choice.name in before
         line = f"{'*' if changed else ' '} {choice.name:<{widest}}  {choice.value:<{values}}  "
         line += f"[{choice.source}] " if choice.source != "default" else ""
-        line += f"{choice.because} (was {before[choice.name]})" if changed else choice.because
+        line += f"{choice.because} ({_was(before[choice.name])})" if changed else choice.because
         style: Style | None = "changed" if changed else "dim" if choice.source == "default" else None
         yield (styled(style, line) if style else line) + "\n"
+
+
+def _was(before: str) -> str:
+    return "was not set" if before == "(not set)" else f"was {before}"
 
 
 def commands(plan: BuildPlan) -> Iterable[Command]:

@@ -525,6 +525,14 @@ def test_a_flag_of_compiles_is_told_where_nothing_is_compiled() -> None:
     assert len(told) == 1 and "--from-wheel compiles nothing" in told[0].text
 
 
+def test_a_wheel_of_another_device_contradicts_the_flag() -> None:
+    pairs: list[tuple[dict[str, Any], str]] = [({"cpu": True}, "+cu126"), ({"cuda": True}, "+cpu")]
+    for flags, said in pairs:
+        for word, wrong in ((f"2.8.0{said}", 1), ("2.8.0", 0)):
+            plan = plan_of(with_tree(linux_facts(), version="2.8.0"), from_wheel=word, **flags)
+            assert len([each for each in plan.findings if "contradict" in each.text]) == wrong, (flags, word)
+
+
 @each_case(
     ("libc", "arch", "version", "word", "status"),
     [
@@ -534,6 +542,7 @@ def test_a_flag_of_compiles_is_told_where_nothing_is_compiled() -> None:
         ("glibc 2.17", "x86_64", "2.8.0", "2.8.0", ["error"]),
         ("glibc 2.17", "x86_64", "2.5.1", "2.5.1", []),
         ("glibc 2.39", "aarch64", "2.8.0", "auto", []),
+        ("2.39", "x86_64", "2.8.0", "2.8.0", []),  # whose it is, is not known
         ("glibc 2.39", "ppc64le", "2.8.0", "2.8.0", ["error"]),
     ],
 )

@@ -326,3 +326,10 @@ def test_a_list_with_ptx_alone_for_a_gpu_needs_the_driver_of_its_toolkit(archs: 
         assert "warn" not in {
             f.status for f in plan_of(facts, cuda=True, arch="auto").findings if f.id == "driver"
         }
+
+
+def test_of_two_gpus_that_are_too_new_one_driver_is_named_for_both() -> None:
+    cards = (gpu("9.0"), gpu("12.1", bus="0000:02:00.0", uuid="GPU-2"))
+    facts = cuda_facts(toolkit("13.0"), gpus=cards, driver=driver("470.256.02"))
+    told = [each.fix for each in plan_of(facts, cuda=True).findings if "does not know it" in each.text]
+    assert len(told) == 2 and len(set(told)) == 1 and "580" in told[0]

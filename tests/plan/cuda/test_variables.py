@@ -312,3 +312,21 @@ def test_a_cudnn_before_9_has_no_code_for_a_newer_generation(cudnn: str, newer: 
     told = [each for each in plan(facts).findings if each.id == "cudnn" and "holds no code" in each.text]
     assert [f"up to {known}" in each.text for each in told] == [True] * bool(known)
     assert not any("CUDNN_ROOT" in each.fix for each in told)  # for this torch there is no newer one
+
+
+def test_a_cudnn_in_the_folder_of_another_major_is_not_taken() -> None:
+    other = toolkit("13.0")
+    library = Library(
+        name="cudnn",
+        include=f"{other.path}/include",
+        library=f"{other.path}/lib64",
+        found_via="x",
+        version="9.14.0",
+    )
+    kits = (toolkit("12.8", found_via="PATH"), other)
+    facts = cuda_facts(*kits, gpus=(gpu("8.9"),), libraries=(library,), tree=tree(version="2.9.1"))
+    finding = found(plan_of(facts, cuda=True).findings, "cudnn")
+    assert finding.status == "warn" and "is that of CUDA 13.0" in finding.text
+    assert not [
+        each for each in plan_of(facts, cuda=True, cuda_toolkit="13.0").findings if each.id == "cudnn"
+    ]

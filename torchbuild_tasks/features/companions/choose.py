@@ -318,6 +318,10 @@ def _check_machine(
             text += f"({chosen.because}): it may be compiled for hours, and then cannot be imported"
             yield Finding.warn(row.name, text, f"Build torch with it: --set {name}=1; or l{fix[1:]}")
     oldest = parse_version(row.oldest)
+    weak = [f"{major}.{minor}" for major, minor in gpus if oldest and (major, minor) < oldest.release[:2]]
+    if weak and len(weak) < len(gpus):
+        text = f"{row.name}'s kernels run on GPUs from {row.oldest} on: not on {', '.join(weak)}"
+        yield Finding.ok(row.name, text)
     if oldest and gpus and max(gpus) < oldest.release[:2]:
         named = ", ".join(f"{major}.{minor}" for major, minor in gpus)
         text = (

@@ -339,7 +339,8 @@ def _check_index(question: Question) -> Iterator[Finding]:
     """Report a machine for which torch's indexes have no wheel: its C library or its processor is another."""
     word, host = question.request.from_wheel or "", question.facts.host
     version = parse_version(word) or question.version
-    if host.os != "linux" or version is None or question.facts.tree.sample:
+    known = (host.libc or "").startswith(("glibc ", "musl"))
+    if host.os != "linux" or not known or version is None or question.facts.tree.sample:
         return
     glibc = "2_28" if version >= _NEWER_GLIBC else "2_17"
     arch = host.arch if host.arch in _OF_INDEX else "x86_64"
@@ -377,6 +378,11 @@ def _check_flags(question: Question) -> Iterable[Finding]:
         fix = f"Name a wheel of {own.major}.{own.minor}, or auto. Without --from-wheel all is compiled."
         yield obstacle(text, fix)
     yield from _check_index(question)
+    of_wheel = re.search(r"\+(cu\d{2,3}|cpu)\b", request.from_wheel or "")
+    if of_wheel and (request.cpu if of_wheel[1] != "cpu" else request.cuda):
+        device = "--cuda" if request.cuda else "--cpu"
+        text = f"{device} and --from-wheel {request.from_wheel} contradict each other"
+        yield obstacle(text, "Give one of them.")
     if request.set and not request.mixed:
         text = f"--from-wheel compiles nothing, so {' and '.join(f'--set {each}' for each in request.set)} "
         text += "has no effect" if len(request.set) == 1 else "have no effect"

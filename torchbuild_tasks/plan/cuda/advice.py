@@ -113,6 +113,17 @@ def advise(question: Question, findings: tuple[Finding, ...]) -> tuple[Finding, 
     return tuple(_keep_python(each, told, ways) for each in told)
 
 
+def flags_of_cuda(question: Question) -> str:
+    """Return the flags that make a CPU build one with CUDA: also a toolkit where none is here."""
+    if any(not why_unusable(toolkit) for toolkit in question.cuda.toolkits):
+        return "--cuda"
+    request = replace(question.request, cpu=False, cuda=True)
+    kept = tuple(text for text in request.set if split_assignment(text)[0] != "USE_CUDA")
+    asked = replace(question, request=replace(request, set=kept))
+    best = best_toolkit(asked, (), tuple(candidates_for(asked)))
+    return f"--cuda {question.line('--cuda-toolkit', best.word)}" if best and best.word else "--cuda"
+
+
 def _choose_lead(question: Question, findings: tuple[Finding, ...], ways: _Ways) -> Candidate | None:
     """Return the toolkit with which all errors are gone, and if one does, what is warned of, too.
 
@@ -383,8 +394,9 @@ def _nothing(question: Question, finding: Finding, ways: _Ways) -> str:
         return f"No CUDA toolkit is known for {question.facts.host.os} {question.facts.host.arch}"
     candidates = [each for each in ways.candidates if each.version != planned]
     way = f". Or take {other.words}" if (other := ways.other()) else ""
+    alone = f": take {other.words}" if other else ""
     if not candidates:
-        return f"No CUDA toolkit puts this right here{way}"
+        return f"No CUDA toolkit puts this right here{alone}"
     near = min(
         candidates,
         key=lambda each: (
@@ -395,12 +407,13 @@ def _nothing(question: Question, finding: Finding, ways: _Ways) -> str:
     )
     same = not ends(near, finding)
     if same or (finding.status == "warn" and ways.now is not None and near.weight >= weigh(ways.now)):
-        return f"No CUDA toolkit puts this right here{way}"  # what is no better is not nearer
+        return f"No CUDA toolkit puts this right here{alone}"  # what is no better is not nearer
     against = sorted(near.findings, key=lambda each: (each.status != "error", each.id != finding.id))
     # The words of a plan with that toolkit: "is planned", "and this is 13.0".
     why = f", of which a plan would say: {against[0].text.partition('. ')[0]}" if against else ""
     # Where one thing alone speaks against it, what that finding advises besides a toolkit helps here, too.
     rest = against[0].fix.replace(ADVISED, "").replace(OR_OTHERS, "").strip() if len(against) == 1 else ""
+    rest = f"With that one, {rest[3:]}" if rest.startswith("Or ") else rest
     way = (f". {rest.rstrip('.')}" if against and against[0].id == LIBC_ID and rest else "") + way
     return f"No CUDA toolkit puts this right here. The nearest is {near.version}{why}{way}"
 

@@ -59,7 +59,7 @@ from torchbuild_tasks.plan.cuda.values import (
 from torchbuild_tasks.plan.packages import conda_gcc
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
-from torchbuild_tasks.text.paths import is_inside
+from torchbuild_tasks.text.paths import is_inside, names_same
 from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import replace
 
@@ -389,7 +389,9 @@ def _other_folder(question: Question, chosen: ChosenToolkit) -> Iterator[Finding
         if replaced or not folder or is_called(folder, chosen):
             continue
         text = f"{name}={named.value} ({named.because}) is not of the toolkit of this build, {chosen.root}"
-        fix = f"Drop {name}, or take its toolkit: {question.line('--cuda-toolkit', folder)}"
+        known = (path for each in question.cuda.toolkits for path in (each.path, *each.aliases))
+        there = "" if any(names_same(folder, path) for path in known) else ", if one is there"
+        fix = f"Drop {name}, or take its toolkit{there}: {question.line('--cuda-toolkit', folder)}"
         status: Status = "error" if named.source == "flag" else "warn"
         yield Finding(id=TOOLKIT_ID, status=status, text=text, fix=fix)
 

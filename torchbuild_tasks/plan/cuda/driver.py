@@ -82,16 +82,16 @@ def check_driver(
 def _check_unknown(
     question: Question, gpus: tuple[Device, ...], version: str, cuda: Version | None
 ) -> Iterator[Finding]:
-    """Report GPUs that are newer than the driver, with the driver that runs `cuda`, too."""
-    for device in gpus:
-        needed = _first_driver(question, device)
-        if needed and not _is_from(version, needed):
-            text = (
-                f"driver {version} is older than {device.name} ({device.capability}) and does not know it: "
-                "torch can be built, but would not find it here"
-            )
-            least = max(filter(None, (needed, _oldest(question, cuda))), key=Version)
-            yield Finding.warn(ID, text, f"{_update(question, least)}.")
+    """Report GPUs that are newer than the driver, with one that knows them all and runs `cuda`, too."""
+    needs = {device: _first_driver(question, device) for device in gpus}
+    unknown = {device: each for device, each in needs.items() if each and not _is_from(version, each)}
+    least = max(filter(None, (*unknown.values(), _oldest(question, cuda))), key=Version, default="")
+    for device in unknown:
+        text = (
+            f"driver {version} is older than {device.name} ({device.capability}) and does not know it: "
+            "torch can be built, but would not find it here"
+        )
+        yield Finding.warn(ID, text, f"{_update(question, least)}.")
 
 
 def _first_driver(question: Question, device: Device) -> str:

@@ -168,7 +168,7 @@ def _choose_managed(question: Question, wanted: str, because: str, source: Sourc
 def _choose_named(question: Question, named: Choice) -> ChosenToolkit:
     """Return the toolkit that a variable names; one that was not looked at has the version in its name."""
     matching = next((t for t in question.cuda.toolkits if _is_called(named.value, t)), None)
-    because = f"{named.name}: {named.because}"
+    because = f"{named.name}: {named.because}{_unlike(question, named, matching)}"
     if matching is not None:
         return _choose_found(matching, because, named.source)
     version = _IN_PATH.search(named.value)
@@ -176,6 +176,14 @@ def _choose_named(question: Question, named: Choice) -> ChosenToolkit:
         return ChosenToolkit(problem=f"{named.value} ({because}) is not a CUDA toolkit")
     choice = Choice(name="CUDA toolkit", value=named.value, because=because, source=named.source)
     return ChosenToolkit(choice=choice, version=parse_version(version[1]) if version else None)
+
+
+def _unlike(question: Question, named: Choice, matching: Toolkit | None) -> str:
+    """Say which other variables of the same kind name another folder: they are replaced."""
+    others = filter(None, (decide(question, name) for name in ROOTS if name != named.name))
+    known = (named.value, *((matching.path, *matching.aliases) if matching else ()))
+    unlike = [each for each in others if each.value and not any(names_same(each.value, one) for one in known)]
+    return "".join(f"; {each.name}={each.value}, another folder, is replaced" for each in unlike)
 
 
 def _choose_found(toolkit: Toolkit, because: str, source: Source) -> ChosenToolkit:

@@ -14,10 +14,11 @@ from torchbuild_tasks.catalog.match import admits, variable_row
 from torchbuild_tasks.model import Choice, EnvOp, Finding, Library
 from torchbuild_tasks.model.cuda import BuiltFor, names_of
 from torchbuild_tasks.plan.cuda.archs import read_archs, runs_on
-from torchbuild_tasks.plan.cuda.toolkit import FOLDER, NVCC_NAMES, named_nvcc, torch_rows
+from torchbuild_tasks.plan.cuda.toolkit import FOLDER, NVCC_NAMES, named_nvcc, series_of, torch_rows
 from torchbuild_tasks.plan.cuda.values import ChosenArchs, ChosenToolkit
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_helper, is_off
+from torchbuild_tasks.text.paths import is_inside, plain_path
 
 # From this many architectures on the fat binaries are compressed, as in upstream's own builds
 # (TORCH_NVCC_FLAGS of .ci/manywheel/build_cuda.sh): libtorch_cuda stays below the linker's limits.
@@ -102,6 +103,19 @@ def cudnn_misfit(question: Question, chosen: ChosenToolkit) -> str:
     made = cudnn_row(question, version)
     if made and chosen.version and not admits(made.cuda, chosen.version):
         return f"cuDNN {version} is for CUDA {made.cuda}, and the toolkit is {chosen.version}"
+    return "" if _has_part(chosen, "cudnn") else _in_other_toolkit(question, chosen)
+
+
+def _in_other_toolkit(question: Question, chosen: ChosenToolkit) -> str:
+    """Say that the cuDNN that is here lies in a toolkit of another major, for which it was made."""
+    library = _library(question, "cudnn")
+    folder = library.library or "" if library else ""
+    for other in question.cuda.toolkits:
+        version = series_of(other.version)
+        inside = plain_path(other.path) != "/usr" and is_inside(folder, other.path)
+        if inside and version and chosen.version and version.major != chosen.version.major:
+            text = f"the cuDNN that was found is that of {other.name} ({other.path})"
+            return f"{text}, and the toolkit is {chosen.version}"
     return ""
 
 
