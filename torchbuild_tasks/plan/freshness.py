@@ -219,7 +219,8 @@ def _because(changes: tuple[Change, ...], needs: Need) -> str:
     names = [change.name for change in changes if change.needs == needs]
     if not names:
         return "no input changed since the last build"
-    reasons = dict.fromkeys(change.because for change in changes if change.needs == needs and change.because)
+    told = dict.fromkeys(change.because for change in changes if change.needs == needs and change.because)
+    reasons = [each for each in told if not any(other.startswith(f"{each},") for other in told)]
     why = f" ({'; '.join(reasons)})" if reasons and needs == "clean" else ""
     return f"changed since the last build: {', '.join(names)}{why}"
 
