@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from tests.facts.fakes import link, machine, windows_machine, write
 from tests.support.capabilities import needs_enforced_permissions, needs_symlinks
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_tree, look_at_version
-from torchbuild_tasks.model.facts import NOT_CHECKED_OUT, SHUT
+from torchbuild_tasks.model.facts import LOCKED, NOT_CHECKED_OUT, SHUT
 from torchbuild_tasks.plan.fit import EMPTY
 
 ROOT = "/src/pytorch"
@@ -214,6 +215,25 @@ def test_a_build_folder_of_another_user_stands_in_the_way(tmp_path: Path) -> Non
     folder.chmod(0o555)
     assert look_at_tree(probe, ROOT).blocked == {f"{ROOT}/build": SHUT}
     folder.chmod(0o755)
+
+
+@needs_enforced_permissions
+def test_what_a_build_with_sudo_has_left_stands_in_the_way(tmp_path: Path) -> None:
+    probe = machine(tmp_path, files=checkout(**{"torch/version.py": "", "env_set.sh": ""}))
+    Path(probe.at(f"{ROOT}/torch/version.py")).chmod(0o444)
+    Path(probe.at(f"{ROOT}/env_set.sh")).chmod(0o000)
+    assert look_at_tree(probe, ROOT).blocked == {
+        f"{ROOT}/torch/version.py": LOCKED,
+        f"{ROOT}/env_set.sh": LOCKED,
+    }
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no sudo")
+def test_sudo_works_on_the_checkout_of_who_called_it(tmp_path: Path) -> None:
+    def by_sudo(caller: str) -> bool:
+        return look_at_tree(machine(tmp_path, files=checkout(), environ={"SUDO_UID": caller}), ROOT).by_sudo
+
+    assert by_sudo(str(os.getuid())) is (os.getuid() != 0) and not by_sudo("54321")
 
 
 @needs_symlinks

@@ -567,3 +567,13 @@ def test_a_cmake_that_any_python_starts_is_not_what_a_venv_needs() -> None:
     loose = tuple(replace(each, by_any_python=each.name == "cmake") for each in here)
     assert "cmake" not in installed(machine(base_python()))
     assert "cmake" in installed(machine(base_python(), tools=loose))
+
+
+def test_a_python_that_cannot_be_asked_has_no_version_to_name() -> None:
+    lost = Python(executable="/nothere", found_via="given path", problem="does not exist")
+    (choice,) = [
+        each
+        for each in plan_of(linux_facts(pythons=(lost,)), python="/nothere").choices
+        if each.name == "python"
+    ]
+    assert choice.because.endswith("given path")

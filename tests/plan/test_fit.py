@@ -20,10 +20,11 @@ from tests.support.machines import (
     tree,
     with_tree,
 )
+from tests.support.windows import windows_facts
 from torchbuild_tasks.catalog import GIB, load_catalog
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.model import Disk, Facts, Health, Host, Memory, Need, Previous, Room
-from torchbuild_tasks.model.facts import NOT_CHECKED_OUT, SHUT
+from torchbuild_tasks.model.facts import LOCKED, NOT_CHECKED_OUT, SHUT
 from torchbuild_tasks.plan.decisions import decide_build
 from torchbuild_tasks.plan.fit import EMPTY, check_machine_and_tree
 from torchbuild_tasks.values import replace
@@ -441,7 +442,25 @@ def test_an_empty_setup_py_is_put_back() -> None:
     assert finding.status == "error" and "checkout HEAD -- setup.py" in finding.fix
 
 
-def test_a_folder_that_another_user_made_is_taken_over() -> None:
-    facts = with_tree(linux_facts(), blocked={"/src/build": SHUT})
-    finding = found(plan_of(facts).findings, "writable")
-    assert finding.status == "error" and "sudo chown -R $(id -u) /src/build" in finding.fix
+def test_what_another_user_has_built_is_taken_over_at_once() -> None:
+    blocked = {"/src/build": SHUT, "/src/env_set.sh": LOCKED}
+    finding = found(plan_of(linux_facts(tree=tree(root="/src", blocked=blocked))).findings, "writable")
+    assert (finding.status, finding.fix) == ("error", "Make all of it yours: sudo chown -R $(id -u) /src")
+
+
+def test_windows_has_a_command_of_its_own_to_take_over() -> None:
+    facts = windows_facts(tree=tree(root=r"C:\src", blocked={r"C:\src\build": SHUT, r"D:\build": SHUT}))
+    fix = found(plan_of(facts).findings, "writable").fix
+    assert fix.endswith(r"as administrator: takeown /r /f C:\src, then takeown /r /f D:\build")
+
+
+def test_sudo_is_warned_of_before_it_leaves_files_of_roots() -> None:
+    host = replace(linux_facts().host, root=True)
+    finding = found(plan_of(with_tree(linux_facts(host=host), by_sudo=True)).findings, "writable")
+    assert (finding.status, finding.fix) == ("warn", "Run it without sudo.")
+    assert "writable" not in [each.id for each in plan_of(with_tree(linux_facts(), by_sudo=True)).findings]
+
+
+def test_a_checkout_that_cannot_be_written_to_is_told_once() -> None:
+    facts = with_tree(linux_facts(), writable=False, blocked={"/src/torch/lib": SHUT})
+    assert statuses(plan_of(facts).findings, "writable") == ["error"]

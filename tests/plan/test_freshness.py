@@ -284,6 +284,12 @@ def test_the_strongest_need_decides_and_all_changes_are_named() -> None:
     assert "compiler" in freshness.because
 
 
+def test_a_reason_that_is_a_part_of_another_is_told_once() -> None:
+    because = fresh(replace(built(), compilers=GXX_13), set=("CXX=g++", "CC=gcc")).because
+    assert because.startswith("changed since the last build: c compiler, compiler")
+    assert because.count("CMake keeps the compiler of its first run") == 1
+
+
 def test_a_setting_in_the_file_counts_too() -> None:
     plan = plan_of(built(), settings(variables={"USE_MKLDNN": "0"}))
     assert plan.freshness.needs == "reconfigure"

@@ -195,6 +195,9 @@ def test_a_log_that_no_ninja_here_reads_is_reported_before_everything_runs_again
     if followed:
         assert not [each for each in plan_of(after(followed, **gone)).findings if each.id == "ninja-log"]
     assert not [each for each in plan_of(after(own, **gone), clean=True).findings if each.id == "ninja-log"]
+    moved = plan_of(after(own, **gone, home="/elsewhere/pytorch"))  # made anew in any case
+    assert moved.freshness.needs == "clean"
+    assert not [each for each in moved.findings if each.id == "ninja-log"]
 
 
 def test_a_log_that_the_ninja_from_pypi_reads_is_not_reported() -> None:

@@ -316,6 +316,13 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         """
         return None if self.windows or not self.exists(path) else os.access(self.at(path), os.W_OK)
 
+    def owner(self, path: str) -> int | None:
+        """Return the user id of who owns a path; None if that is not known, as on Windows."""
+        try:
+            return None if self.windows else os.stat(self.at(path)).st_uid  # noqa: PTH116
+        except (OSError, ValueError):
+            return None
+
     def children(self, path: str) -> tuple[str, ...]:
         """Return the names in a folder, sorted; empty when it cannot be listed."""
         try:

@@ -19,7 +19,7 @@ from torchbuild_tasks.facts.submodules import look_at_submodules
 from torchbuild_tasks.facts.tools import version_of
 from torchbuild_tasks.facts.tree_reads import look_at_reads
 from torchbuild_tasks.model import CMakeCache, Era, OwnPatch, Previous, Running, Tree
-from torchbuild_tasks.model.facts import NOT_CHECKED_OUT, SHUT
+from torchbuild_tasks.model.facts import LOCKED, NOT_CHECKED_OUT, SHUT
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE
 from torchbuild_tasks.options import flag_name
 from torchbuild_tasks.system.git import guard
@@ -80,7 +80,9 @@ def look_at_tree(
             sample=SAMPLE_MARK in (probe.read(probe.join(root, "torch/__init__.py")) or ""),
             version=look_at_version(root, probe),
             writable=probe.writable(root),
-            blocked={path: what for path in folders_made if (what := _in_the_way(probe, path))},
+            blocked={path: what for path in folders_made if (what := _in_the_way(probe, path))}
+            | _left_by_another(probe, root),
+            by_sudo=_is_by_sudo(probe, root),
             digests=_digests(probe, root, front_end),
             cache=look_at_cache(probe, build_dir),
             previous=look_at_manifest(probe, build_dir),
@@ -130,6 +132,25 @@ def _in_the_way(probe: Probe, path: str) -> str:
         return "a file"
     there = file_name(path) in probe.children(probe.names.parent(path))
     return "a link to what is not there" if there else ""
+
+
+# What a build makes in folders that are part of the checkout: where another user has built, its files stay.
+_MADE: Final = ("torch/version.py", "torch/lib", "torch/include", "torch/bin", "torch/share")
+
+
+def _left_by_another(probe: Probe, root: str) -> dict[str, str]:
+    """Return what a build of another user, as by sudo, has left and this one cannot replace."""
+    paths = [probe.join(root, *name.split("/")) for name in _MADE]
+    left = {path: SHUT if probe.is_dir(path) else LOCKED for path in paths if probe.writable(path) is False}
+    env_file = probe.join(root, "env_set.sh")  # it is read first, and then replaced
+    unread = probe.is_file(env_file) and probe.read(env_file) is None
+    return left | ({env_file: LOCKED} if unread else {})
+
+
+def _is_by_sudo(probe: Probe, root: str) -> bool:
+    """Say whether the checkout is of the user who called sudo."""
+    owner = probe.owner(root)
+    return bool(owner) and str(owner) == probe.variable("SUDO_UID")
 
 
 def _folders_of(probe: Probe, path: str, root: str) -> list[str]:

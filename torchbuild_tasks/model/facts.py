@@ -17,6 +17,7 @@ FACTS_SCHEMA = 1
 # What a `problem` of a tree, or one of its `blocked`, says where a plan knows the way out.
 NOT_CHECKED_OUT: Final = "a git repository whose files are not checked out"
 SHUT: Final = "a folder that you cannot write to"
+LOCKED: Final = "a file that you cannot write to"
 
 # What a machine can have; a dump that was edited by hand may say anything.
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 60)]
@@ -230,7 +231,8 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     `dirty` counts tracked files only.
     `recorded` says whether a build of this tool ever began here, so that a clean knows what is of builds.
     `running` is a command of this tool that works on it just now; None also for one that was killed.
-    `blocked` says by their paths what stands where a build makes its folders.
+    `blocked` says by their paths what stands where a build makes its folders and files. `by_sudo`: sudo was
+    called by whose checkout it is.
     `tags` are the commit's own, `committed` its time in seconds since 1970, None if it was not read.
     `requires` is what its build system needs,
     `asks` what it tells its builders to install, `depends` what the built torch asks for when it is
@@ -262,6 +264,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     torn: tuple[str, ...] = ()
     writable: bool | None = None
     blocked: Mapping[str, str] = msgspec.field(default_factory=dict)
+    by_sudo: bool = False
     digests: Mapping[str, str] = msgspec.field(default_factory=dict)
     cache: CMakeCache | None = None
     previous: Previous | None = None

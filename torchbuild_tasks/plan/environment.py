@@ -10,7 +10,7 @@ import msgspec
 from torchbuild_tasks.catalog.match import admits, entry_row, series
 from torchbuild_tasks.model import Choice, Command, Environment, Finding, Python
 from torchbuild_tasks.plan.index import check_settings, uv_of
-from torchbuild_tasks.plan.machine_tools import better, check_better, check_log, check_own
+from torchbuild_tasks.plan.machine_tools import better, check_better, check_own
 from torchbuild_tasks.plan.packages import install_line, with_conda
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.requirements import (
@@ -124,7 +124,8 @@ def choose_python(question: Question, also: tuple[str, ...] = ()) -> ChosenPytho
         return ChosenPython(python=None, target=None, environment=Environment(python=""), choice=nothing)
     given = question.given("python")
     asked = f"{given[2]}; " if given else ""
-    because = f"{asked}{python.found_via}, Python {named_version(python)}"
+    because = f"{asked}{python.found_via}"
+    because += "" if python.problem else f", Python {named_version(python)}"
     target = _target(question, python)
     if target != python.executable:
         because = f"a venv of its own, made with {python.executable} ({because})"
@@ -271,7 +272,6 @@ def check_python(question: Question, chosen: ChosenPython) -> tuple[Finding, ...
         *check_settings(question, chosen.missing, in_venv=_is_venv(chosen)),
         *check_better(question, chosen.target or python, foreign=chosen.environment.foreign),
         *check_own(question, chosen.missing),
-        *check_log(question, chosen.target, chosen.better),
     )
 
 

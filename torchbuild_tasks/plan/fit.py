@@ -15,7 +15,7 @@ from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.catalog.match import admits, applies, preset_rows, series, torch_row
 from torchbuild_tasks.catalog.rows import CharacterRow
 from torchbuild_tasks.model import Finding, Need, Room
-from torchbuild_tasks.model.facts import NOT_CHECKED_OUT, SHUT
+from torchbuild_tasks.model.facts import LOCKED, NOT_CHECKED_OUT, SHUT
 from torchbuild_tasks.plan.decisions import Decisions
 from torchbuild_tasks.plan.env_lines import LINE_BYTES
 from torchbuild_tasks.plan.environment import brought_cmake
@@ -23,6 +23,8 @@ from torchbuild_tasks.plan.question import BOM, Question
 from torchbuild_tasks.plan.submodules import check_submodules
 from torchbuild_tasks.plan.torch_ref import check_torch
 from torchbuild_tasks.plan.variables import decide, is_off
+from torchbuild_tasks.text.paths import is_inside
+from torchbuild_tasks.text.words import first_few, in_turn
 
 ARCHITECTURES = ("x86_64", "aarch64")
 SYSTEMS = ("linux", "windows")
@@ -116,15 +118,20 @@ def _check_characters(question: Question, variables: Mapping[str, str]) -> Itera
 def check_writable(question: Question) -> Iterator[Finding]:
     """Report what stands where a build writes, and what it cannot write to."""
     tree = question.facts.tree
+    if tree.by_sudo and question.facts.host.root:
+        text = f"this runs by sudo, and {tree.root} is your own: what is written there and in the caches of "
+        text += "your home folder will be root's, and you cannot build there without sudo any more"
+        yield Finding.warn("writable", text, "Run it without sudo.")
+    shut = [path for path, what in tree.blocked.items() if what in (SHUT, LOCKED)]
+    if shut and tree.writable is not False:  # a build with sudo leaves them so, and others below them
+        other = "as by sudo" if question.facts.windows is None else "as an administrator's"
+        text = f"you cannot write to {first_few(shut)}, which a build of another user has made, {other}, and "
+        text += "the build writes there"
+        yield Finding.error("writable", text, _take_over(question, shut))
     for path, what in tree.blocked.items():
-        text = f"{path} is {what}, where the build makes a folder"
-        if what == SHUT:  # a build with sudo leaves it so
-            text = f"{path} is {what}, and the build writes there"
-            fix = f"Make it yours: sudo chown -R $(id -u) {question.line(path)}"
-            if question.facts.windows is not None:
-                fix = f"As administrator: {question.line('takeown', '/r', '/f', path)}"
-            yield Finding.error("writable", text, fix)
+        if path in shut:
             continue
+        text = f"{path} is {what}, where the build makes a folder"
         fix = f"Remove it: {question.line('rm' if question.facts.windows is None else 'del', path)}"
         yield Finding.error("writable", text, fix)
     if tree.writable is False:
@@ -133,6 +140,15 @@ def check_writable(question: Question) -> Iterator[Finding]:
         )
         fix = "Use a checkout of your own, mount its file system writable, or make its folders writable."
         yield Finding.error("writable", text, fix)
+
+
+def _take_over(question: Question, shut: list[str]) -> str:
+    roots = [question.facts.tree.root]
+    roots += [path for path in shut if not is_inside(path, roots[0])]
+    if question.facts.windows is None:
+        return f"Make all of it yours: sudo chown -R $(id -u) {question.line(*roots)}"
+    commands = [question.line("takeown", "/r", "/f", path) for path in roots]
+    return f"Make all of it yours, as administrator: {in_turn(*commands, windows=True)}"
 
 
 def check_repository(question: Question) -> Iterator[Finding]:

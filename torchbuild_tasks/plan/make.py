@@ -6,7 +6,7 @@ builds have (CUDA) is imported where such a build is planned.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from torchbuild_tasks.catalog.match import entry_row
 from torchbuild_tasks.features.cache.choose import check_cache, plan_cache
@@ -42,6 +42,7 @@ from torchbuild_tasks.plan.install import check_loop, choose_way
 from torchbuild_tasks.plan.jobs import check_jobs, check_memory
 from torchbuild_tasks.plan.linked import check_linked
 from torchbuild_tasks.plan.linker import check_linker, plan_linker
+from torchbuild_tasks.plan.machine_tools import check_log
 from torchbuild_tasks.plan.names import PARALLEL_LEVEL, check_handed, check_overruled
 from torchbuild_tasks.plan.packages import without_sudo
 from torchbuild_tasks.plan.places import check_places
@@ -125,6 +126,7 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tupl
         *check_running(question),
         *check_places(decisions),
         *check_python(question, decisions.python),
+        *_check_log(decisions, needs),
         *check_toolset(question, decisions.toolset, decisions.cuda.limits),
         *check_compilers(question, decisions.compilers, decisions.cuda.limits),
         *_cuda_findings(decisions),
@@ -156,6 +158,13 @@ def _findings(decisions: Decisions, ops: tuple[EnvOp, ...], needs: Need) -> tupl
 
 def _capabilities(decisions: Decisions) -> tuple[tuple[int, int], ...]:
     return tuple(arch.capability[:2] for arch in decisions.cuda.archs.archs)
+
+
+def _check_log(decisions: Decisions, needs: Need) -> Iterable[Finding]:
+    chosen = decisions.python
+    if needs == "clean" or chosen.python is None or chosen.python.problem:  # all steps run in any case
+        return ()
+    return check_log(decisions.question, chosen.target, chosen.better)
 
 
 def _check_offline(decisions: Decisions) -> tuple[Finding, ...]:
