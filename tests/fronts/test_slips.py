@@ -26,7 +26,7 @@ def said(words: list[str], verb: str = "plan") -> str:
         (["--source", 'D:" --jobs 4'], "out: --source D:\\ --jobs 4"),
         (["--source", '"C:\\pt"'], "out: --source C:\\pt"),
         (["--source='C:\\pt'"], "out: --source C:\\pt"),
-        (["--source", "'C:\\my", "pt'"], 'quotes: --source "C:\\my …"'),
+        (["--source", "'C:\\my", "pt'"], 'quotes: --source "C:\\my ..."'),
     ],
 )
 def test_quotes_that_windows_shells_leave_in_a_path(words: list[str], said_of_it: str) -> None:

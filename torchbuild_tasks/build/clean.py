@@ -90,8 +90,10 @@ def uninstall_command(facts: Facts) -> Command | None:
 def _run(command: Command) -> None:
     captured = process.capture(command.argv, cwd=command.cwd)
     if captured.rc != 0:
+        from torchbuild_tasks.text.show import shell_text
+
         raise CleanRefused(
-            f"{' '.join(command.argv)} ended with exit code {captured.rc}; no file was removed.",
+            f"{shell_text(command.argv)} ended with exit code {captured.rc}; no file was removed.",
             looked=tuple(captured.error_text.splitlines()[-5:]),
         )
 

@@ -219,8 +219,10 @@ def build_error(work: Work, command: Command, rc: int, scanner: LogScanner) -> B
 
     reading = diagnose_build(work, scanner)
     last = ("No line of it looks like an error. Its last ones:", *scanner.last)
+    from torchbuild_tasks.text.show import shell_text
+
     return BuildFailed(
-        f"The build failed: {' '.join(command.argv)} ended with exit code {rc}.",
+        f"The build failed: {shell_text(command.argv)} ended with exit code {rc}.",
         looked=reading.error_block or last,
         diagnoses=reading.diagnoses,
         next_step=where_to_read(work, reading.line_number or None),

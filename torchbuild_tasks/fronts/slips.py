@@ -123,8 +123,8 @@ def check_quotes(flag: str, text: str) -> None:
 def check_path_quotes(name: str, text: str) -> None:
     """Refuse a path with a quote that the shell left in it.
 
-    cmd takes off double quotes alone, and those of `set X="…"` never; behind a backslash one is a part of the
-    word, which goes on from there (learn.microsoft.com/cpp/c-language/parsing-c-command-line-arguments).
+    cmd takes off double quotes alone, and those of `set X="..."` never; behind a backslash one is a part of
+    the word, which goes on from there (learn.microsoft.com/cpp/c-language/parsing-c-command-line-arguments).
 
     Args:
         name: the flag, the word or the variable that has the path.
@@ -143,14 +143,14 @@ def check_path_quotes(name: str, text: str) -> None:
         why = f"no path has a {quote} in it; behind a backslash it does not end a word, but is a part of it"
         fix = f"Leave the backslash before it out: {typed}{behind}"
     elif name.startswith("TORCHBUILD_"):
-        why = f'the quotes are a part of it, as those of set {name}="…" are in cmd'
+        why = f'the quotes are a part of it, as those of set {name}="..." are in cmd'
         fix = f'Leave them out; in cmd: set "{name}={path}"'
     elif text.endswith(quote):
         why = "the quotes are a part of it: a shell takes off one pair, and cmd no single ones"
         fix = f"Leave them out: {typed}"
     else:
         why = "it begins with a quote that does not end; in cmd only double ones hold words together"
-        fix = f'Write it in double quotes: {typed.removesuffix(path)}"{path} …"'
+        fix = f'Write it in double quotes: {typed.removesuffix(path)}"{path} ..."'
     raise UsageError(f"{name} {text}: {why}.", next_step=fix)
 
 

@@ -331,7 +331,7 @@ def _wrong(question: Question, choice: Choice) -> str:
     if not value or (odd := _odd_letters(choice.value) or _kept_quotes(name, value, row)):
         return odd if value else ""
     is_word = row is not None and (row.kind not in ("", "flags") or bool(row.values))
-    # As cmd.exe sets it by `set USE_CUDA=1 && …`.
+    # As cmd.exe sets it by `set USE_CUDA=1 && ...`.
     if value != choice.value and (listed or is_word or _is_switch(question, name, row)):
         return "it begins or ends with a blank"
     if listed and value not in listed:  # CMake compares these as they are written
@@ -359,14 +359,14 @@ def _wrong(question: Question, choice: Choice) -> str:
 def _kept_quotes(name: str, value: str, row: VariableRow | None) -> str:
     """Say that a value has the quotes that it was typed in; "" for none, and where they hold a word together.
 
-    cmd's `set X="…"` keeps them, and so does docker's --env-file.
+    cmd's `set X="..."` keeps them, and so does docker's --env-file.
     """
     inner = value[1:-1]
     if value[:1] not in ("'", '"') or value[-1:] != value[:1] or value[:1] in inner or not inner.strip():
         return ""
     if name in _QUOTED or (row and row.kind == "flags" and not re.search(r"\s[-/]\w", inner)):
         return ""
-    return f'the quotes are a part of it, as those of set {name}="…" are in cmd'
+    return f'the quotes are a part of it, as those of set {name}="..." are in cmd'
 
 
 def _odd_letters(value: str) -> str:

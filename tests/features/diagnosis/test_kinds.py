@@ -204,6 +204,16 @@ def test_only_a_test_that_is_named_is_to_be_run_alone() -> None:
     assert quoted.fix == "Run that test alone."
 
 
+def test_a_path_with_blanks_that_may_not_be_written_is_named_whole() -> None:
+    path = "D:/a & (b) 100%/torch/lib/x.dll"
+    for log in (
+        f'CMake Error at a:4 (file):\n  file INSTALL cannot copy file "D:/y z/x.dll"\n  to "{path}": Permission\n  denied.',
+        f"ld.lld: error: failed to open {path}: Permission denied",
+    ):
+        (cause, *_) = read(f"{log}\n").diagnoses
+        assert cause.cause == f"The system does not allow it: {path}."
+
+
 def test_apts_last_line_is_an_end_in_order() -> None:
     log = "Setting up libgomp1 (12.2.0-14) ...\n0 upgraded, 1 newly installed, 0 to remove and 3 not upgraded.\n"
     assert read(log).status == "clean"

@@ -87,8 +87,10 @@ def install(plan: Bootstrap, report: Reporter) -> None:
     for command in plan.commands:
         rc, lines = run_shown(command, report)
         if rc != 0:
+            from torchbuild_tasks.text.show import shell_text
+
             raise RequirementsError(
-                f"{' '.join(command.argv)} ended with exit code {rc}.",
+                f"{shell_text(command.argv)} ended with exit code {rc}.",
                 looked=lines,
                 next_step=f"Run it in a shell of your own, where it may ask for a password: {typed(command)}",
             )
