@@ -41,7 +41,8 @@ _QUOTES: Final = re.compile(
 # Words of prose before a command: it is told how it is typed, and was not typed.
 _TOLD: Final = re.compile(
     rb"(?i)\b(?:(?:re)?run(?:ning)?|us(?:e|es|ing)|by|with|via|execut(?:e|ing)|call|typ(?:e|ing)|do|and|or|to|after|before"
-    rb"|first|forg[eo]t|needs?|missing|requires?|through|command(?: is)?:?) ['\"]?(?:sudo |python\d? (?:-m )?)?$"
+    rb"|first|forg[eo]t|needs?|missing|requires?|through|command(?: is)?:?) ['\"]?"
+    rb"(?:sudo |python\d? (?:-m )?)?$"
 )
 _WORD: Final = re.compile(rb"[^\s'\"]{2,120}")
 _MOST_WORDS: Final = 400
