@@ -129,6 +129,9 @@ _HINT = "\nhint: The `requires-python` value (>=3.8) includes others. Consider u
         # A command in a sentence was not typed.
         ("CMake Error at CMakeLists.txt:5 (message):\n  third_party/cutlass is empty, run git submodule update --init --recursive", "git submodule update", "already"),
         ("+ git submodule update --init --recursive\nCMake Error at CMakeLists.txt:5 (message):\n  third_party/cutlass is empty", "shows --recursive in a command already", "zork"),
+        # What PyPI has under the name of another project.
+        ("Collecting apex\n  Downloading apex-0.9.10dev.tar.gz (36 kB)\ncc1: fatal error: /tmp/pip-install-6jta6uty/zork_cc129595c2e3424bbb968a92e3c4636b/x.c: No such file or directory", "git+https://github.com/NVIDIA/apex", "--only-binary"),
+        ("cc1: fatal error: /tmp/pip-install-6jta6uty/zork_cc129595c2e3424bbb968a92e3c4636b/x.c: No such file or directory", "--only-binary", "another project than the one for torch"),
         # A tool of a release that there is none of, a compiler of another language, a folder that is not there at all.
         ("scikit_build_core.errors.CMakeNotFoundError: Could not find CMake with version >=5", "No CMake 5 has been released", "--upgrade"),
         ("scikit_build_core.errors.CMakeNotFoundError: Could not find CMake with version >=4.1", "--upgrade", "has been released"),

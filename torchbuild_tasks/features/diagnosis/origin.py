@@ -40,7 +40,7 @@ _QUOTES: Final = re.compile(
 )
 # Words of prose before a command: it is told how it is typed, and was not typed.
 _TOLD: Final = re.compile(
-    rb"(?i)\b(?:(?:re)?run(?:ning)?|us(?:e|es|ing)|by|with|via|execut(?:e|ing)|call|typ(?:e|ing)|do|and|or|to|after|before"
+    rb"(?i)\b(?:(?:re)?run(?:ning)?|us(?:e|es|ing)|by|with|via|execut(?:e|ing)|call|typ(?:e|ing)|or|to|after|before"
     rb"|first|forg[eo]t|needs?|missing|requires?|through|command(?: is)?:?) ['\"]?"
     rb"(?:sudo |python\d? (?:-m )?)?$"
 )
@@ -141,6 +141,9 @@ _SAID: Final = (
         b"without subprojects directory",
         re.compile(rb"without (?P<no_subprojects>subprojects) directory present"),
     ),
+    # What PyPI has under the name of another project. Sources: the pages of apex and clip on PyPI.
+    (b"Collecting apex\n", re.compile(rb"Collecting (?P<other_project>apex)\n")),
+    (b"Collecting clip\n", re.compile(rb"Collecting (?P<other_project>clip)\n")),
     # torch's own setup.py.
     (
         b"Building wheel torch-",
