@@ -50,9 +50,9 @@ _LINKED = 's.obj : error LNK2019: unresolved external symbol "public: __cdecl tr
         # A name before < that is no template, by GCC.
         ("a.cpp:4:45: error: expected primary-expression before '>' token\n    x.data_ptr<scalar_t>(),", "compile-error", "is no template", "Look at that line"),
         # The note names the header whose declaration the call does not fit.
-        ("a.c:75:34: error: too few arguments to function call, expected 6, have 5\n  f(a);\n/u/zork.h:85:17: note: 'f' declared here", "compile-error", "The call and the declaration in /u/zork.h", "Look at that line"),
-        ("a.cpp(12): error C2660: 'f': function does not take 5 arguments\nC:\\p\\zork.h(33): note: see declaration of 'f'", "compile-error", "in C:\\p\\zork.h", "Look at that line"),
-        ("a.c:75:34: error: too few arguments to function call, expected 6, have 5\n  f(a);\na.c:5:1: note: 'f' declared here", "compile-error", "Look at that line", "The call and the declaration"),
+        ("a.c:75:34: error: too few arguments to function call, expected 6, have 5\n  f(a);\n/u/include/zork.h:85:17: note: 'f' declared here", "compile-error", "The call and the declaration in /u/include/zork.h", "Look at that line"),
+        ("a.cpp(12): error C2660: 'f': function does not take 5 arguments\nC:\\p\\include\\zork.h(33): note: see declaration of 'f'", "compile-error", "in C:\\p\\include\\zork.h", "Look at that line"),
+        ("a.c:75:34: error: too few arguments to function call, expected 6, have 5\n  f(a);\nsrc/own.h:5:1: note: 'f' declared here", "compile-error", "Look at that line", "The call and the declaration"),
         # A package of Python brings no symbol to a link.
         (_LINKED, "undefined-symbol", "missing from the link", "pip install"),
         ("a.cpp:3:10: fatal error: llvm/ADT/Optional.h: No such file or directory", "missing-header", "an older one", "apt install"),
