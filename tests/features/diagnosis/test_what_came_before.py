@@ -163,3 +163,14 @@ _PIP = "  × Building wheel for x (pyproject.toml) did not run successfully.\n  
 def test_a_command_that_could_not_be_started_is_the_error_itself(line: str, kind: str) -> None:
     reading = read(_PIP.format(line))
     assert (reading.kind, reading.error_line.strip()) == (kind, line.strip())
+
+
+def test_a_page_that_pip_asked_for_is_no_part_of_the_message() -> None:
+    log = (
+        "WARNING: Retrying (Retry(total=0, connect=None)) after connection broken by 'NameResolutionError("
+        "\"HTTPSConnection(host='d.org', port=443): Failed to resolve 'd.org' ([Errno -2] Name or service not known)\")'"
+        ": /whl/cu128/filelock/\nERROR: Could not find a version that satisfies the requirement filelock (from versions: none)\n"
+    )
+    cause = read(log).diagnoses[0].cause
+    assert "Name or service not known)" in cause
+    assert "/whl/" not in cause
