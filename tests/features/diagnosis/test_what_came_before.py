@@ -117,7 +117,7 @@ _HINT = "\nhint: The `requires-python` value (>=3.8) includes others. Consider u
     [
         # A folder that hides what is installed, whoever asks.
         (_FRAMES.format("/w/x", "torch") + "ModuleNotFoundError: No module named 'torch._strobelight'", "take /w/x/torch away", "from 2.4 on"),
-        (_FRAMES.format("/w/x", "numpy") + "ModuleNotFoundError: No module named 'numpy.core'", "take /w/x/numpy away", "-m pip install"),
+        (_FRAMES.format("/w/x", "numpy") + "ModuleNotFoundError: No module named 'numpy.core'", "leave the folder of its source", "-m pip install"),
         (_FRAMES.format("/w/x", "torchvision") + "ImportError: cannot import name 'io' from 'torchvision' (/w/x/torchvision/__init__.py)", "take /w/x/torchvision away", "Install the version"),
         (_FRAMES.format("/v/lib/python3.11/site-packages", "foo") + "ModuleNotFoundError: No module named 'torch._strobelight'", "from 2.4 on", "away"),
         # A project that is solved for each Python that it admits.
