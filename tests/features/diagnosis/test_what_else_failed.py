@@ -161,6 +161,7 @@ def test_what_else_cmake_did_not_find_is_named_and_no_error_that_follows() -> No
     )
     assert not read(f"{_EMPTY}{follows}{_NOT_DONE}").also
     assert not read(f"{_LACKS}{_NOT_DONE}").also
+    assert not read(f"{_EMPTY}FAILED: x-populate-download\n{_NOT_DONE}").also
 
 
 def test_an_error_of_cmake_is_read_over_the_end_of_a_block() -> None:

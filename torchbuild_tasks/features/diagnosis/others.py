@@ -71,11 +71,12 @@ class Others:
             Other(target=target.decode("utf-8", "replace"), number=number, lines=tuple(lines))
             for target, number, lines in (*self._below, *made, *projects)
         ]
-        failed += [
+        unread = [
             Other(target=place.decode("utf-8", "replace"), number=number, lines=tuple(lines), of_cmake=True)
             for place, (number, lines) in self._cmake.items()
         ]
-        return sorted(failed, key=lambda each: each.number) if len(failed) > 1 else ()
+        several = (each for each in (failed, unread) if len(each) > 1)
+        return sorted((other for each in several for other in each), key=lambda other: other.number)
 
     def feed_block(self, block: bytes, number: int) -> None:
         """Look at many lines, of which the first has this number."""
