@@ -174,3 +174,11 @@ def test_a_page_that_pip_asked_for_is_no_part_of_the_message() -> None:
     cause = read(log).diagnoses[0].cause
     assert "Name or service not known)" in cause
     assert "/whl/" not in cause
+
+
+def test_uv_is_known_by_its_words_far_above_the_error() -> None:
+    built = "error: Failed to build `x @ file:///x`\n  cause: The build backend returned an error\n  cause: Call to `setuptools.build_meta.build_wheel` failed (exit status: 1)\n\n"
+    raised = "         Traceback (most recent call last):\n           File \"<string>\", line 5, in <module>\n         ModuleNotFoundError: No module named 'torch'\n"
+    step = "         running build_ext\n" * 20
+    assert "uv pip install" in elsewhere(built + step + raised)[0].fix
+    assert "uv pip install" not in elsewhere(step + raised)[0].fix

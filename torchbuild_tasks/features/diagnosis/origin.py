@@ -124,6 +124,8 @@ _SAID: Final = (
     # Poetry, which builds in an environment of its own.
     (b"ChefBuildError", re.compile(rb"(?P<by_poetry>ChefBuildError)\b")),
     (b"problem with poetry", re.compile(rb"problem with (?P<by_poetry>poetry)\b")),
+    # uv, which builds a package.
+    (b"The build backend returned an error", re.compile(rb"(?P<by_uv>The build backend) returned an error")),
     # uv and Poetry, of a project that admits Pythons for which a dependency has no release.
     (
         b"more restrictive ",
