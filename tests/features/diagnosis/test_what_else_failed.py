@@ -141,3 +141,31 @@ def test_msbuild_names_the_project_and_each_source_has_its_own_cause() -> None:
 def test_headers_of_one_part_are_one_cause() -> None:
     other = _HEADER.replace("a.cpp", "b.cpp").replace("fmt/core.h", "fmt/format.h")
     assert not read(f"{_HEADER}{other}{_STOPPED}").also
+
+
+_EMPTY = "CMake Error at CMakeLists.txt:5 (message):\n  third_party/cutlass is empty, run git submodule\n\n\n"
+_LACKS = (
+    "CMake Error at CMakeLists.txt:7 (find_package):\n"
+    '  Could not find a package configuration file provided by "CUDNN" (requested\n'
+    "  version 9.5) with any of the following names:\n\n    CUDNNConfig.cmake\n\n\n"
+)
+_NOT_DONE = "-- Configuring incomplete, errors occurred!\n"
+
+
+def test_what_else_cmake_did_not_find_is_named_and_no_error_that_follows() -> None:
+    (other,) = read(f"{_EMPTY}{_LACKS}{_NOT_DONE}").also
+    assert (other.line_number, other.target) == (5, "CMakeLists.txt:7")
+    assert "CUDNN" in other.cause
+    follows = (
+        'CMake Error at CMakeLists.txt:9 (target_link_libraries):\n  called with non-existent target "z".\n\n'
+    )
+    assert not read(f"{_EMPTY}{follows}{_NOT_DONE}").also
+    assert not read(f"{_LACKS}{_NOT_DONE}").also
+    assert not read(f"{_EMPTY}FAILED: x-populate-download\n{_NOT_DONE}").also
+
+
+def test_an_error_of_cmake_is_read_over_the_end_of_a_block() -> None:
+    others = Others()
+    for number, line in enumerate(f"{_EMPTY}{_LACKS}{_NOT_DONE}".splitlines(keepends=True), 1):
+        others.feed_block(line.encode(), number)
+    assert [(each.number, len(each.lines)) for each in others.found] == [(1, 4), (5, 7)]

@@ -190,7 +190,7 @@ def read_audience(block: ErrorBlock, origin: Origin) -> Audience:
         msbuild=origin.msbuild,
         said=origin.said,
         isolated="uv" if _UV_BUILDS.search(text) else "pip" if in_env else "",
-        uv=_UV.search(text) is not None,
+        uv=_UV.search(text) is not None or "by uv" in origin.said,
         installed=frozenset(origin.installed),
         found=frozenset(origin.found),
         modules=origin.modules,

@@ -93,6 +93,7 @@ def _read_others(
         part.feed_block(text)
         reading = _read_first(part, book, machine)
         repeats = reading.status == "clean" or (other.is_of_pip and reading.status == "unknown")
+        repeats = repeats or (other.of_cmake and not reading.kind.startswith("missing-"))
         if not repeats and _cause_of(reading) not in told:
             told.add(_cause_of(reading))
             also.append(

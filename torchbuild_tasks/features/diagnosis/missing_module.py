@@ -43,6 +43,7 @@ def read_module(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mappi
         "hider": _hider(subject, machine) if row or standard else "",
         "built for": with_and(list(machine.audience.modules.get(subject.rpartition(".")[2], ()))),
         "itself": _itself(kind, machine),
+        "shadow": _shadow(kind, machine) if row or standard else "",
         "found already": imports if imports in machine.audience.found else "",
         **_backport(machine),
     }
@@ -67,6 +68,17 @@ def _hider(module: str, machine: Machine) -> str:
     ]
     own = (file for file in files if "-packages" not in file and not _OF_PYTHON.search(file))
     return next(own, "")
+
+
+def _shadow(kind: Kind, machine: Machine) -> str:
+    """Return the folder outside of what is installed that is taken for the package whose part is missing."""
+    if kind.row.look != "module" or "." not in f"{kind.subject}.{kind.groups.get('what', '')}".rstrip("."):
+        return ""
+    top = kind.subject.partition(".")[0]
+    folder = re.compile(rf"(.{{1,300}}?[/\\]{re.escape(top)})[/\\]")
+    files = (file for file in _FILE.findall(machine.audience.text) if "-packages" not in file)
+    met = (folder.match(file) for file in files if not _OF_PYTHON.search(file) and ".egg" not in file)
+    return next((found[1] for found in met if found), "")
 
 
 def _backport(machine: Machine) -> Mapping[str, str]:

@@ -38,6 +38,12 @@ _QUOTES: Final = re.compile(
     rb"`|pip subprocess|(?i:\b(?:hint|try|tried to|please|should|consider|instead|recommend\w*|suggest\w*"
     rb"|you (?:can|may|must|need)|did you|make sure|deprecated|for example|e\.g\.)\b)"
 )
+# Words of prose before a command: it is told how it is typed, and was not typed.
+_TOLD: Final = re.compile(
+    rb"(?i)\b(?:(?:re)?run(?:ning)?|us(?:e|es|ing)|by|with|via|execut(?:e|ing)|call|typ(?:e|ing)|or|to|after|before"
+    rb"|first|forg[eo]t|needs?|missing|requires?|through|command(?: is)?:?) ['\"]?"
+    rb"(?:sudo |python\d? (?:-m )?)?$"
+)
 _WORD: Final = re.compile(rb"[^\s'\"]{2,120}")
 _MOST_WORDS: Final = 400
 _DONE: Final = b"Successfully installed"
@@ -118,6 +124,28 @@ _SAID: Final = (
     # Poetry, which builds in an environment of its own.
     (b"ChefBuildError", re.compile(rb"(?P<by_poetry>ChefBuildError)\b")),
     (b"problem with poetry", re.compile(rb"problem with (?P<by_poetry>poetry)\b")),
+    # uv, which builds a package.
+    (b"The build backend returned an error", re.compile(rb"(?P<by_uv>The build backend) returned an error")),
+    # uv and Poetry, of a project that admits Pythons for which a dependency has no release.
+    (
+        b"more restrictive ",
+        re.compile(rb"more restrictive `?requires-python`? value \(like (?P<narrower_python>[^)\s]{1,40})\)"),
+    ),
+    (
+        b"so it will not be installable for Python",
+        re.compile(
+            rb"supported Python range \((?P<project_range>[^)\n]{1,60})\)[^\n]{0,200}\n"
+            rb"[^\n]{0,80} requires Python (?P<range_wanted>[^\n]{1,60}?), so it will not be"
+        ),
+    ),
+    # Meson, of a source that is not whole.
+    (
+        b"without subprojects directory",
+        re.compile(rb"without (?P<no_subprojects>subprojects) directory present"),
+    ),
+    # What PyPI has under the name of another project. Sources: the pages of apex and clip on PyPI.
+    (b"Collecting apex\n", re.compile(rb"Collecting (?P<other_project>apex)\n")),
+    (b"Collecting clip\n", re.compile(rb"Collecting (?P<other_project>clip)\n")),
     # torch's own setup.py.
     (
         b"Building wheel torch-",
@@ -360,8 +388,9 @@ def _lines_with(block: bytes, marks: Iterable[bytes]) -> Iterator[bytes]:
         while at >= 0:
             end = block.find(b"\n", at)
             end = len(block) if end < 0 else end
-            line = block[block.rfind(b"\n", 0, at) + 1 : end]
-            if not _QUOTES.search(line):
+            begins = block.rfind(b"\n", 0, at) + 1
+            line = block[begins:end]
+            if not (_QUOTES.search(line) or _TOLD.search(block[begins:at])):
                 yield line
             at = block.find(mark, end)
 

@@ -3,6 +3,7 @@
 Ninja writes all that a command said below its `FAILED:`, and pip below its own mark. make names the target
 later, and mixes the words of several commands: an error is of the target that has the name of its file, else
 of the one that make names next. For MSBuild the file itself is named, with its project behind the message.
+CMake reads on after most of its errors, and names the place of each.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ _FAILED: Final = re.compile(
 )
 _SIGNS: Final = (b"FAILED: ", b"subprocess-exited-with-error")
 _ENDS: Final = re.compile(rb"^[^\n]{0,80}?(?:\[\d+/\d+\] |\bFAILED: |ninja: |\[end of output\])")
+# An error of CMake, after which it reads on, and where it ends.
+_OF_CMAKE: Final = re.compile(rb"\bCMake Error at (\S{1,300}:\d{1,6}) \(")
+_CMAKE_ENDS: Final = re.compile(rb"^[^\n]{0,80}?(?:-- |\bCMake (?:Error|Warning|Deprecation) |Call Stack )")
 _OUTPUT_ENDS: Final = b"[end of output]"
 _ERRORS: Final = re.compile(rb"error(?:: | C\d)")
 _SOURCES: Final = rb"\.(?:c|cc|cpp|cxx|c\+\+|cu|hip|mm?|f|f90|F90)"
@@ -39,6 +43,7 @@ class Other(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     number: int
     lines: tuple[bytes, ...]
+    of_cmake: bool = False
 
     @property
     def is_of_pip(self) -> bool:
@@ -53,7 +58,9 @@ class Others:
         self._below: list[tuple[bytes, int, list[bytes]]] = []  # of Ninja and pip
         self._errors: dict[bytes, tuple[int, list[bytes]]] = {}  # of compilers, by the name of the file
         self._made: dict[bytes, tuple[int, list[bytes]]] = {}  # of make, what stands above each target
+        self._cmake: dict[bytes, tuple[int, list[bytes]]] = {}  # of CMake, by the place
         self._open: list[bytes] | None = None
+        self._ends = _ENDS
 
     @property
     def found(self) -> Sequence[Other]:
@@ -64,7 +71,12 @@ class Others:
             Other(target=target.decode("utf-8", "replace"), number=number, lines=tuple(lines))
             for target, number, lines in (*self._below, *made, *projects)
         ]
-        return sorted(failed, key=lambda each: each.number) if len(failed) > 1 else ()
+        unread = [
+            Other(target=place.decode("utf-8", "replace"), number=number, lines=tuple(lines), of_cmake=True)
+            for place, (number, lines) in self._cmake.items()
+        ]
+        several = (each for each in (failed, unread) if len(each) > 1)
+        return sorted((other for each in several for other in each), key=lambda other: other.number)
 
     def feed_block(self, block: bytes, number: int) -> None:
         """Look at many lines, of which the first has this number."""
@@ -74,6 +86,8 @@ class Others:
             self._open = self._take(self._open, block, 0)
         if any(sign in block for sign in _SIGNS):
             self._feed_failed(block, number)
+        if b"CMake Error at " in block:
+            self._feed_cmake(block, number)
         if len(self._errors) < _MOST:
             self._feed_errors(block, number)
         if b"*** [" in block:
@@ -88,6 +102,18 @@ class Others:
             ends = block.index(b"\n", begins)
             lines = [block[begins:ends]]
             self._below.append((target, number + block.count(b"\n", 0, begins), lines))
+            self._ends = _ENDS
+            self._open = self._take(lines, block, ends + 1)
+
+    def _feed_cmake(self, block: bytes, number: int) -> None:
+        for found in _OF_CMAKE.finditer(block):
+            if found[1] in self._cmake or len(self._cmake) == _MOST:
+                continue
+            begins = block.rfind(b"\n", 0, found.start()) + 1
+            ends = block.index(b"\n", begins)
+            lines = [block[begins:ends]]
+            self._cmake[found[1]] = (number + block.count(b"\n", 0, begins), lines)
+            self._ends = _CMAKE_ENDS
             self._open = self._take(lines, block, ends + 1)
 
     def _take(self, lines: list[bytes], block: bytes, at: int) -> list[bytes] | None:
@@ -97,7 +123,7 @@ class Others:
             line = block[at:ends]
             if line.endswith(_OUTPUT_ENDS):
                 lines.append(line)
-            if _ENDS.match(line) or len(lines) >= _LINES:
+            if self._ends.match(line) or len(lines) >= _LINES:
                 return None
             lines.append(line)
             at = ends + 1

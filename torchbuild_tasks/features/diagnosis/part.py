@@ -20,6 +20,8 @@ from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.programs import list_sought
 
 WIDTH: Final = 200  # of a subject: a symbol may take a page
+# What pip writes behind the message that it quotes: the page that it asked for.
+_REQUESTED: Final = re.compile(r"[\"']\)+[\"']?: /\S*$")
 _PLAIN_NAMES: Final = 13  # from this CUDA on most of its wheels have no number in their names
 # A source line as GCC and clang show it below their message, with a header in quotes or in brackets.
 _SHOWN: Final = re.compile(r"#\s*include\s*(?:\"(?P<own>[^\"]{1,200})\"|<[^>]{1,200}>)")
@@ -76,7 +78,7 @@ def read_part(
 def read_subject(kind: Kind) -> str:
     """Return what the error is about as a sentence may show it: a symbol readable, nothing of a page."""
     subject = readable(kind.subject) if kind.row.look == "symbol" else kind.subject
-    subject = subject.partition(" Call Stack (most recent")[0]
+    subject = _REQUESTED.sub("", subject.partition(" Call Stack (most recent")[0])
     if subject[1:].endswith(".") and not subject.endswith(".."):  # a sentence's
         subject = subject[:-1]
     return subject if len(subject) <= WIDTH else f"{subject[:WIDTH]} ..."

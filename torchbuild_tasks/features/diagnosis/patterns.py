@@ -69,10 +69,13 @@ _PYTHON: Final = any_of(
     # An exception whose name does not end in Error is known by its module.
     r"^(?:E +)?[A-Za-z_][\w.]{0,80}\.(?:exc|exceptions)\.(?!\w{0,60}Warning)[A-Z]\w{0,80}: \S",
 )
+# Behind a command of setuptools' that could not be started: the line is the error itself.
+_UNSTARTED: Final = r": (?:No such file|Permission denied|Exec format|None)"
 # The starts of lines that report a consequence, and no error of their own.
 _NO_ERROR: Final = (
     r"(?!subprocess-exited|The build backend |builder for '|Failed |Could not build|metadata-gen"
-    r"|legacy-install|command '|Exception:$|aborting due to|linking with `|failed to run custom build"
+    rf"|legacy-install|failed-wheel-build|command '(?!.{{1,300}}' failed{_UNSTARTED})"
+    r"|Exception:$|aborting due to|linking with `|failed to run custom build"
     r"|test failed, to rerun"
     r"|\S{1,300}:\d+:\d+: \S.{0,300} failed:? \()"  # the last: bazel
 )
@@ -175,7 +178,8 @@ _MARKER: Final = any_of(
     r"^-- Configuring incomplete",
     r"^(?:Build FAILED\.|Fehler beim Buildvorgang|生成失败|ビルドに失敗しました)",
     r"^NMAKE : fatal error U1077",
-    r"^error: (?:command .{1,300} failed|metadata-generation-failed|legacy-install-failure)",
+    rf"^error: (?:command .{{1,300}} failed(?!{_UNSTARTED})|metadata-generation-failed|legacy-install-failure"
+    r"|failed-wheel-build-for-install)",
     r"^ERROR: (?:Failed (?:building|to build)|Could not build wheels|process \"|failed to solve)",
     r"^Failed to build ",
     r"^subprocess\.CalledProcessError: ",
@@ -270,7 +274,7 @@ GENERATED: Final = re.compile(r"-- Build files have been written to")
 PIP_BEGINS: Final = any_of(
     r"(?:error|ERROR): (?:subprocess-exited-with-error|Command errored out)",
     r"╰─> \[",
-    r"(?:error: |├─▶ |Caused by: )?The build backend returned an error",  # uv
+    r"(?:error: |├─▶ |Caused by: |cause: )?The build backend returned an error",  # uv
 )
 PIP_ENDS: Final = any_of(r"\[end of output\]", r"note: This error originates from a subprocess", r"-{20,}$")
 STATUS: Final = re.compile(r"\[(?:\d+/\d+| *\d+%)\] ")
