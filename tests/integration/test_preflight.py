@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import needs, needs_cxx, needs_gcc, needs_shebang, needs_signals
-from tests.support.preflight import CXX, NVCC, cpp_only, needs_nvcc, planned, run
+from tests.support.preflight import CXX, NVCC, briefly, cpp_only, needs_nvcc, planned, run
 from torchbuild_tasks.errors import PreflightFailed
 from torchbuild_tasks.model import Preflight
 from torchbuild_tasks.values import replace
@@ -286,7 +286,7 @@ def test_a_host_compiler_that_is_too_new(tree: Path, script: Callable[..., str])
     host = script(
         "g++", f"import os, sys\nos.execv({CXX!r}, [{CXX!r}, *sys.argv[1:], '-U__GNUC__', '-D__GNUC__=99'])"
     )
-    error = failed(tree, with_nvcc(host=host))
+    error = failed(tree, briefly(with_nvcc(host=host)))
     assert any("unsupported GNU version" in line for line in error.looked)
     assert "$ torchbuild build --cuda --set CUDAHOSTCXX=" in error.next_step
     assert "{1}" not in error.next_step
@@ -296,7 +296,7 @@ def test_a_host_compiler_that_is_too_new(tree: Path, script: Callable[..., str])
 @needs_gcc
 @pytest.mark.parametrize("arch", ["3.0", "2.0"])
 def test_an_architecture_that_nvcc_does_not_know(tree: Path, arch: str) -> None:
-    error = failed(tree, with_nvcc("8.6", arch))
+    error = failed(tree, briefly(with_nvcc("8.6", arch)))
     number = arch.replace(".", "")
     assert any(f"Unsupported gpu architecture 'compute_{number}'" in line for line in error.looked)
     assert f"This nvcc does not know compute_{number}" in error.next_step
@@ -309,7 +309,8 @@ def test_a_launcher_that_drops_the_architectures(
     tree: Path, cuobjdump: str, script: Callable[..., str]
 ) -> None:
     launcher = script("launch", DROPS_GENCODE)
-    error = failed(tree, with_nvcc("8.6", "9.0+PTX", cuda_launcher=launcher, cuobjdump=cuobjdump))
+    what = briefly(with_nvcc("8.6", "9.0+PTX", cuda_launcher=launcher, cuobjdump=cuobjdump))
+    error = failed(tree, what)
     assert error.looked[0] == "planned: sm_86, sm_90 and compute_90"
     assert error.looked[1].startswith("found:   sm_")
     assert "sm_86" not in error.looked[1]

@@ -22,7 +22,7 @@ from torchbuild_tasks.features.manifest.act import redact, start_manifest
 from torchbuild_tasks.model import BuildPlan, Facts, Preflight
 from torchbuild_tasks.model.record import Removal
 from torchbuild_tasks.options import BuildRequest
-from torchbuild_tasks.plan.preflight import plan_preflight
+from torchbuild_tasks.plan.preflight import CPP_FILE, KERNEL_FILE, plan_preflight
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.system.process import Sink
@@ -96,9 +96,21 @@ def planned(**changes: Any) -> Preflight:
     return plan_preflight(**{**values, **changes})
 
 
+def briefly(what: Preflight) -> Preflight:
+    """The same with files that hardly take time, where it does not matter what is in them.
+
+    To read the headers of a standard library takes half a second of a compiler each time.
+    """
+    sources = {
+        CPP_FILE: "int preflight(int argument) { return argument; }\n",
+        KERNEL_FILE: "__global__ void f() {}\n",
+    }
+    return replace(what, sources=sources)
+
+
 def cpp_only(cxx: str = CXX, launcher: str = "") -> Preflight:
-    """The same without the kernel, for machines that have no nvcc."""
-    whole = planned(cxx=cxx, launcher=launcher)
+    """One brief C++ file without the kernel, for machines that have no nvcc."""
+    whole = briefly(planned(cxx=cxx, launcher=launcher))
     return replace(whole, trials=whole.trials[:1], cubin="", archs=())
 
 
