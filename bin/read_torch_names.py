@@ -25,6 +25,7 @@ HEAD: Final = """\
 # What came or went with a release of torch: a module (torch.func), a name in one (torch.nn:RMSNorm), a
 # header, or a name that headers declare (::symeig), then the first and the last series that has it, of
 # {releases} (what headers declare of 1.4.0 and newer); "" is before or after these.
+# The fourth column is the header that declares a name from 1.13 on.
 # Written by bin/read_torch_names.py.
 """
 # Whose names others hardly import: what is private, with some that are, and what is large and of one use.
@@ -44,6 +45,11 @@ _OF_THEIR_OWN: Final = re.compile(
     r"ATen/ops/\w+_(?:native|dispatch|ops|meta)\.h|/(?:impl|detail|internal)/"
     r"|ATen/(?:Redispatch|Native\w*|Operators|\w*Functions_inl)\.h"
 )
+# Headers that a source includes by itself for what they declare: macros, and what is for CUDA.
+_INCLUDED: Final = re.compile(r"torch/include/((?:ATen|ATen/cuda|c10/(?:cuda|util|core|macros))/[\w-]+\.h)$")
+_PLACED: Final = re.compile(r"(?:AT|C10|TORCH)_[A-Z0-9_]+")
+_PLACED_OF_CUDA: Final = re.compile(r"[A-Z]\w+|\w*CUDA\w*")
+_PLACES_SINCE: Final = Version("1.13")
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w{3,}")
 # Macros, types and functions.
@@ -138,6 +144,34 @@ def read_headers(path: Path) -> tuple[set[str], set[str]]:
     return seen, declared
 
 
+def read_places(path: Path) -> dict[str, set[str]]:
+    """Return the headers of a wheel that declare each name, of those that are included for it."""
+    places: dict[str, set[str]] = {}
+    with zipfile.ZipFile(path) as wheel:
+        headers = [(name, found[1]) for name in wheel.namelist() if (found := _INCLUDED.match(name))]
+        for name, header in headers:
+            text = _COMMENT.sub(" ", wheel.read(name).decode("utf-8", "replace"))
+            for each in (each for groups in _DECLARED.findall(text) for each in groups if each):
+                form = _PLACED_OF_CUDA if "/cuda/" in header else _PLACED
+                if form.fullmatch(each) and not _GENERATED.match(each):
+                    places.setdefault(each, set()).add(header)
+    return places
+
+
+def list_places(wheels: Iterable[Path], news: Iterable[str]) -> Iterator[str]:
+    """Yield these lines with the header that alone declares a name in all wheels, and those of more names."""
+    first, *others = (read_places(path) for path in wheels)
+    placed = {
+        f"::{name}": min(headers)
+        for name, headers in first.items()
+        if len(headers) == 1 and all(other.get(name) == headers for other in others)
+    }
+    for line in news:
+        name, since, last = [*line.split("\t"), ""][:3]
+        yield line if last or name not in placed else f"{name}\t{since}\t\t{placed.pop(name)}"
+    yield from (f"{name}\t\t\t{header}" for name, header in placed.items())
+
+
 def list_news(had: Mapping[Version, set[str]], names: Iterable[str]) -> Iterator[str]:
     """Yield the line of each of these names that came or went; of one that also came back there is none."""
     releases = sorted(had)
@@ -156,8 +190,10 @@ def main() -> None:
     had = {release: read_wheel(path) for release, path in wheels.items() if release >= _OF_PYTHON}
     headers = {release: read_headers(path) for release, path in wheels.items()}
     declared = set[str]().union(*(names for _, names in headers.values()))
+    lines = list(list_news({release: seen for release, (seen, _) in headers.items()}, declared))
+    newer = (path for release, path in wheels.items() if release >= _PLACES_SINCE)
     lines = [
-        *list_news({release: seen for release, (seen, _) in headers.items()}, declared),
+        *sorted(list_places(newer, lines)),
         *list_news(had, set().union(*had.values())),
     ]
     lines = [line for line in lines if not is_told(line, set(lines))]

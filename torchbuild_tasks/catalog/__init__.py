@@ -90,8 +90,8 @@ def _packaged() -> tuple[diagnosis.ComponentRow, ...]:
 
 def _torch_names() -> tuple[diagnosis.TorchNameRow, ...]:
     return tuple(
-        diagnosis.TorchNameRow(name=name, first=first, last=last)
-        for name, first, last in _table("torch_names.tsv", 3)
+        diagnosis.TorchNameRow(name=name, first=first, last=last, header=header)
+        for name, first, last, header in _table("torch_names.tsv", 4)
     )
 
 

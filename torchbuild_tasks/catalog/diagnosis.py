@@ -129,11 +129,15 @@ class StdNameRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class TorchNameRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A module, name or header of torch, the first and the last series that has it ("" for no such limit)."""
+    """A module, name or header of torch, the first and the last series that has it ("" for no such limit).
+
+    `header` declares a name of C++ from 1.13 on.
+    """
 
     name: str
     first: str
     last: str
+    header: str = ""
 
 
 class SignRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -22,6 +22,7 @@ _REQUESTED: Final = re.compile(r"\btorch(?:==| \()v?(\d+\.\d+)[\d.]*(?:\+(cu\d{2
 _HOST_GCC: Final = re.compile(r"(?:/include/c\+\+/|/lib\d*/gcc/[\w.-]{1,40}/)(\d{1,2})\b")
 _POINTED: Final = re.compile(r"(?:sm|compute)_(\d{1,2})(\d[af]?)")
 _NAMESPACES: Final = ("torch", "at", "c10", "caffe2")
+_IN_NAMESPACE: Final = re.compile(r"(?:at|c10|torch)(?:::(?:cuda|native|detail|impl))*")
 _NAME: Final = re.compile(r"\w+")
 _HEADER_OF_TORCH: Final = re.compile(r"[/\\](?:ATen|c10|torch[/\\]csrc)[/\\]")
 _OF_TORCH: Final = ("torch", "ATen/", "c10/", "caffe2/", "functorch")
@@ -159,10 +160,9 @@ def _grouped(newest: Mapping[str, Version]) -> Sequence[tuple[Version, Sequence[
 
 def _since(kind: Kind, machine: Machine, known: Mapping[str, str]) -> Mapping[str, str]:
     """Return which releases have a name of torch, or of another package, that came or went with one."""
-    none = dict.fromkeys(("torch has", "torch had", "gone", "gone of python", "take"), "")
+    none = dict.fromkeys(("torch has", "torch had", "torch header", "gone", "gone of python", "take"), "")
     if kind.row.id == "api-mismatch":
-        has = _headers_have(kind, machine)
-        return {**none, "torch has": has, "torch had": has if has.startswith("up to") else ""}
+        return {**none, **_read_headers(kind, machine)}
     what = kind.groups.get("what", "")
     names = (f"{kind.subject}:{what}", f"{kind.subject}.{what}") if what else (kind.subject,)
     if kind.row.look in ("module", "header") or kind.row.id == "python-c-api":
@@ -181,15 +181,23 @@ def _since(kind: Kind, machine: Machine, known: Mapping[str, str]) -> Mapping[st
     return {**none, "torch has": _torch_has(names, machine)}
 
 
-def _headers_have(kind: Kind, machine: Machine) -> str:
-    """Return which series of torch have a name in their headers that another's source misses."""
+def _read_headers(kind: Kind, machine: Machine) -> Mapping[str, str]:
+    """Return which series of torch have a name that another's source misses, and in which header."""
     row = find_component(kind, machine)
     own = COMPILED.match(kind.line.text.strip())
     of_torch = (row is not None and row.name == "torch") or kind.looked_up in _NAMESPACES
-    if not of_torch or kind.groups.get("meant") or (own and _HEADER_OF_TORCH.search(own["file"])):
-        return ""
     name = _NAME.match(read_subject(kind).rpartition("::")[2] or kind.subject)
-    return _torch_has((f"::{name[0]}",), machine) if name else ""
+    meant = kind.groups.get("meant") or (own and _HEADER_OF_TORCH.search(own["file"]))
+    if not of_torch or meant or not name:
+        return {}
+    has = _torch_has((f"::{name[0]}",), machine)
+    placed = (each.header for each in machine.catalog.torch_name if each.name == f"::{name[0]}")
+    by_itself = kind.looked_up == name[0] or _IN_NAMESPACE.fullmatch(kind.looked_up) is not None
+    return {
+        "torch has": has,
+        "torch had": has if has.startswith("up to") else "",
+        "torch header": next(placed, "") if by_itself else "",
+    }
 
 
 def _torch_has(names: Sequence[str], machine: Machine) -> str:
@@ -202,4 +210,6 @@ def _torch_has(names: Sequence[str], machine: Machine) -> str:
     if len({(row.first, row.last) for row in rows}) != 1:
         return ""
     first, last = rows[0].first, rows[0].last
+    if not (first or last):
+        return ""
     return f"from {first} to {last}" if first and last else f"from {first} on" if first else f"up to {last}"
