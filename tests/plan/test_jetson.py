@@ -400,3 +400,10 @@ def test_no_advice_leads_from_one_cuda_to_another_that_does_not_work() -> None:
     assert with_newer.fix.startswith("Use JetPack's own: --cuda-toolkit 10.2, and torch 1.13")
     with_own = found(plan_of(facts, cuda=True, cuda_toolkit="10.2").findings, "cuda-toolkit")
     assert "take torch 1." in with_own.fix and "Take --cuda-toolkit" not in with_own.fix
+
+
+def test_the_later_jetpack_that_is_named_is_one_that_upstream_built_this_torch_with() -> None:
+    """Not the newest of all: its CUDA 12.6 would be told to be none of torch 2.4's."""
+    facts = replace(with_tegra(orin_nano(), l4t="35.5.0"), tree=tree(version="2.4.0"))
+    later = later_jetpack(ask(facts, cuda=True))
+    assert later and later.cuda == "12.2"

@@ -51,3 +51,19 @@ def test_the_era_is_that_of_the_checkout_and_not_of_its_version() -> None:
 def test_paths_are_joined_in_the_style_of_the_host(os: str, root: str, joined: str) -> None:
     facts = with_tree(linux_facts(host=Host(os=os, arch="x86_64")), root=root)
     assert ask(facts).join("build", "x") == joined
+
+
+@pytest.mark.parametrize(
+    ("flags", "said", "environ", "asked"),
+    [
+        ({}, {"arch": "8.6"}, {"TORCH_CUDA_ARCH_LIST": "8.9"}, ("8.9", "environment")),
+        ({"arch": "9.0"}, {"arch": "8.6"}, {"TORCH_CUDA_ARCH_LIST": "8.9"}, ("9.0", "flag")),
+        ({}, {"arch": "8.6"}, {}, ("8.6", "torchbuild.toml")),
+        ({}, {}, {}, None),
+    ],
+)
+def test_of_a_key_and_a_variable_that_say_the_same_the_stronger_layer_counts(
+    flags: dict[str, Any], said: dict[str, Any], environ: dict[str, str], asked: tuple[str, str] | None
+) -> None:
+    found = ask(linux_facts(environ=environ), settings(said), **flags).asked("arch", "TORCH_CUDA_ARCH_LIST")
+    assert (found and (found.value, found.source)) == asked

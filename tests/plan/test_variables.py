@@ -477,3 +477,9 @@ def test_a_settings_file_that_contradicts_itself_is_told_what_counts(
         assert [c.value for c in plan_of(said=said).choices if c.name == "jobs"] == [variables["MAX_JOBS"]]
     if "cuda" in values:
         assert not is_cuda(ask(said=said))
+
+
+def test_threads_by_openmp_need_openmp() -> None:
+    for words, told in ((("USE_OPENMP=0", "ATEN_THREADING=OMP"), 1), (("ATEN_THREADING=OMP",), 0)):
+        found = [each for each in plan_of(set=words).findings if "one thread" in each.text]
+        assert [each.status for each in found] == ["warn"] * told

@@ -142,12 +142,13 @@ class DemandRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Variables with which a build of these torch versions (PEP 440) stops, unless `needs` is set.
 
     They are switches that are on, or have this `value`. Without `needs` nothing provides it. `fix` is another
-    way, behind "Drop it, or".
+    way, behind "Drop it, or". With `off` it is only where that switch is off, and the build ends: a warning.
     """
 
     names: tuple[str, ...]
     value: str = ""
     needs: str = ""
+    off: str = ""
     torch: str = ""
     because: str
     fix: str = ""

@@ -66,6 +66,17 @@ _SHARED_BY: Final = (
     *("CCACHE_REMOTE_STORAGE", "CCACHE_SECONDARY_STORAGE"),
 )
 _TABLE: Final = (
+    _Idle(
+        (
+            *("arch", "build_type", "jobs", "jobserver", "cache", "cache_dir", "cache_read_only"),
+            *("toolset", "with_helper", "cuda_toolkit"),
+        ),
+        lambda question: _is_wheel(question) and not _has_companions(question),
+        _COMPILED,
+    ),
+    _Idle(
+        ("no_preflight", "cache_size", "linker", "distribute", "preset", "reproducible"), _is_wheel, _COMPILED
+    ),
     _Idle(("cuda_toolkit", "arch"), _is_cpu, "with --cuda", _ADD_CUDA),
     _Idle(("preset",), _is_cpu, "with --cuda", _ADD_CUDA, ("old-gpu",)),
     _Idle(("toolset",), lambda question: question.facts.host.os != "windows", "on Windows"),
@@ -78,17 +89,6 @@ _TABLE: Final = (
         "without --require-hashes, since it is for files whose hash is not known",
     ),
     _Idle(("patch_dir",), lambda question: bool(question.given("no_patches")), "without --no-patches"),
-    _Idle(
-        (
-            *("arch", "build_type", "jobs", "jobserver", "cache", "cache_dir", "cache_read_only"),
-            *("toolset", "with_helper", "cuda_toolkit"),
-        ),
-        lambda question: _is_wheel(question) and not _has_companions(question),
-        _COMPILED,
-    ),
-    _Idle(
-        ("no_preflight", "cache_size", "linker", "distribute", "preset", "reproducible"), _is_wheel, _COMPILED
-    ),
     _Idle(
         ("with_", "with_extension"),
         lambda question: bool(question.request.target) and not question.request.mixed,

@@ -17,6 +17,7 @@ from torchbuild_tasks.catalog.cuda import BoardRow, JetpackRow
 from torchbuild_tasks.catalog.match import admits, series
 from torchbuild_tasks.catalog.rows import TorchRow
 from torchbuild_tasks.model import Choice, Finding, Tegra
+from torchbuild_tasks.plan.cuda.toolkit import is_outside
 from torchbuild_tasks.plan.cuda.values import ChosenToolkit
 from torchbuild_tasks.plan.jobs import usable_memory
 from torchbuild_tasks.plan.question import Question
@@ -49,7 +50,8 @@ def later_jetpack(question: Question) -> JetpackRow | None:
     known = board(question)
     now = jetpack(question)
     of_board = [row for row in question.catalog.jetpack if known and known.name in row.boards]
-    fitting = [row for row in of_board if _builds_with(question, question.row, row.cuda)]
+    known_to = [row for row in of_board if not is_outside(question, Version(row.cuda))]
+    fitting = known_to or [row for row in of_board if _builds_with(question, question.row, row.cuda)]
     best = max(fitting, key=lambda row: Version(row.cuda), default=None)
     return best if best and now and Version(best.cuda) > Version(now.cuda) else None
 

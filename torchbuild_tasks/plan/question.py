@@ -138,6 +138,18 @@ class Question(msgspec.Struct, frozen=True, dict=True):
             return Choice(name=label, value=str(given[0]), because=given[2], source=given[1])
         return Choice(name=label, value=default, because=because)
 
+    def asked(self, field: str, variable: str) -> Choice | None:
+        """Return what a field or the variable that says the same asks for: that of the stronger layer.
+
+        In one layer the field counts.
+        """
+        named = self.decided.get(variable)
+        given = self.given(field)
+        by_name = named if named and named.value else None
+        if given is None or (by_name and LAYERS.index(by_name.source) < LAYERS.index(given[1])):
+            return by_name
+        return Choice(name=variable, value=str(given[0]), because=given[2], source=given[1])
+
     @cached_property
     def assignments(self) -> Mapping[str, str]:
         """The --set flags, a later one winning."""

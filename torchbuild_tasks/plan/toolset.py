@@ -296,10 +296,7 @@ def _is_refused(question: Question, row: MsvcRow) -> bool:
 
 def _read_request(question: Question) -> Choice | None:
     """Return --toolset, else the variable that PyTorch's README names."""
-    if given := question.given("toolset"):
-        return Choice(name="toolset", value=str(given[0]), because=given[2], source=given[1])
-    asked = decide(question, "CMAKE_GENERATOR_TOOLSET_VERSION")
-    return asked if asked and asked.value else None
+    return question.asked("toolset", "CMAKE_GENERATOR_TOOLSET_VERSION")
 
 
 def _matches(wanted: str, toolset: Toolset) -> bool:

@@ -197,8 +197,11 @@ def _check_clash(question: Question) -> Iterator[Finding]:
 
 
 def _check_demands(question: Question) -> Iterator[Finding]:
-    """Report what needs another variable, without which the build stops."""
+    """Report what needs another variable, without which the build stops, or torch does without."""
     for row in question.catalog.demand:
+        switch = decide(question, row.off) if row.off else None
+        if row.off and not (switch and is_off(switch.value)):
+            continue
         needed = decide(question, row.needs) if row.needs else None
         if not applies(row.torch, question.version) or (needed and needed.value and not is_off(needed.value)):
             continue
@@ -206,9 +209,10 @@ def _check_demands(question: Question) -> Iterator[Finding]:
             asked = decide(question, name)
             on = asked and is_switch_word(asked.value) and not is_off(asked.value)
             if asked and (asked.value == row.value if row.value else on):
-                text = f"{name}={asked.value} ({asked.because}) cannot be: {row.because}"
+                ends = " cannot be" if not row.off else ""
+                text = f"{name}={asked.value} ({asked.because}){ends}: {row.because}"
                 fix = f"Drop {name}" + (f", or {row.fix}" if row.fix else ".")
-                yield Finding.error("variable", text, fix)
+                yield Finding(id="variable", status="warn" if row.off else "error", text=text, fix=fix)
 
 
 def _check_ninja(question: Question) -> Iterator[Finding]:

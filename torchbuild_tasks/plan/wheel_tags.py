@@ -73,7 +73,7 @@ def why_other_platform(platform: str, host: Host) -> str:
         return f"it is for {platform}, and {there}"
     if arch != host.arch:
         return f"it is for {platform}, and {there}"
-    glibc = re.fullmatch(r"glibc (\d+)\.(\d+).*", host.libc or "")
+    glibc = re.fullmatch(r"(?:glibc )?(\d+)\.(\d+).*", host.libc or "")
     if needs > (0, 0) and host.libc and (not glibc or (int(glibc[1]), int(glibc[2])) < needs):
         return f"it needs glibc {needs[0]}.{needs[1]}, and this machine has {host.libc}"
     return ""

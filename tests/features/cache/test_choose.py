@@ -342,6 +342,11 @@ def test_sending_away_is_no_longer_a_cache_alone() -> None:
     assert "RECC_CACHE_ONLY" not in values(made)
 
 
+def test_a_cache_that_is_fetched_is_not_to_be_fetched_for_the_one_that_is_not_here() -> None:
+    (problem,) = chosen(ask_cache(having(), cache="ccache", with_helper=("sccache",))).problems
+    assert problem.fix == "Install it, or take sccache, which is there: --cache sccache"
+
+
 def test_an_address_without_sccache_leaves_the_ccache_that_is_here() -> None:
     made = chosen(ask_cache(having(CCACHE), cache="redis://host"))
     assert values(made)[CXX] == "/usr/bin/ccache" and made.remotes == ()

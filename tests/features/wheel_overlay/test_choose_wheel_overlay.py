@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.for_each import each_case
+from tests.support.jetsons import orin_nano, thor
 from tests.support.machines import ask, linux_facts, plan_of, with_tree
 from torchbuild_tasks.build.outputs import patterns
 from torchbuild_tasks.catalog import load_catalog
@@ -542,7 +543,7 @@ def test_a_wheel_of_another_device_contradicts_the_flag() -> None:
         ("glibc 2.17", "x86_64", "2.8.0", "2.8.0", ["error"]),
         ("glibc 2.17", "x86_64", "2.5.1", "2.5.1", []),
         ("glibc 2.39", "aarch64", "2.8.0", "auto", []),
-        ("2.39", "x86_64", "2.8.0", "2.8.0", []),  # whose it is, is not known
+        ("2.39", "x86_64", "2.8.0", "2.8.0", []),
         ("glibc 2.39", "ppc64le", "2.8.0", "2.8.0", ["error"]),
     ],
 )
@@ -553,3 +554,9 @@ def test_a_machine_that_no_wheel_of_the_index_fits(
     plan = plan_of(with_tree(linux_facts(host=host), version=version), from_wheel=word)
     told = [each for each in plan.findings if each.id == "from-wheel" and "own wheels" in each.text]
     assert [each.status for each in told] == status
+
+
+def test_a_wheel_with_cuda_for_arm_servers_is_none_for_a_board_before_thor() -> None:
+    for facts, wrong in ((orin_nano(), 1), (thor(), 0)):
+        plan = plan_of(with_tree(facts, version="2.8.0"), from_wheel="auto", cuda=True)
+        assert len([each for each in plan.findings if "made for Arm servers" in each.text]) == wrong

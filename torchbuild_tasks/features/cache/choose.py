@@ -346,6 +346,8 @@ def _problems(
             text = f"{', '.join(remote.shown for remote in remotes)}: a shared cache needs sccache, which is "
             text += "not installed; the build continues without the shared one"
         fix = {RECC: GET_RECC, "sccache": _get_sccache(question)}.get(wanted) or f"{how_to_get(question)}."
+        if brought := [each.name for each in here if each.name != wanted == "ccache"]:
+            fix = f"Install it, or take {brought[0]}, which is there: --cache {brought[0]}"
         yield Finding.warn("cache", text, fix)
     elif remotes and not any(_shares(question, c) for c in named):
         text = f"sccache {named[0].version} cannot use a shared cache beside its folder, so it is left out"

@@ -20,8 +20,10 @@ from torchbuild_tasks.model import BuildPlan, Expectation, Facts, Finding, Fresh
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.plan.fit import check_repository
 from torchbuild_tasks.plan.install import LIBTORCHLESS, configure_command
+from torchbuild_tasks.plan.jetson import board
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.submodules import fetched_word, sibling_folder
+from torchbuild_tasks.plan.variables import is_cuda
 from torchbuild_tasks.plan.wheel_tags import python_tags, why_other_platform
 from torchbuild_tasks.text.words import as_word, first_few
 from torchbuild_tasks.values import replace
@@ -339,12 +341,14 @@ def _check_index(question: Question) -> Iterator[Finding]:
     """Report a machine for which torch's indexes have no wheel: its C library or its processor is another."""
     word, host = question.request.from_wheel or "", question.facts.host
     version = parse_version(word) or question.version
-    known = (host.libc or "").startswith(("glibc ", "musl"))
-    if host.os != "linux" or not known or version is None or question.facts.tree.sample:
+    if host.os != "linux" or version is None or question.facts.tree.sample:
         return
     glibc = "2_28" if version >= _NEWER_GLIBC else "2_17"
     arch = host.arch if host.arch in _OF_INDEX else "x86_64"
     reason = why_other_platform(f"manylinux_{glibc}_{arch}", host)
+    known = board(question)
+    if not reason and known and not known.sbsa and is_cuda(question):
+        reason = f"those with CUDA are made for Arm servers, and this is a {known.name}"
     if reason and (word == "auto" or parse_version(word)):
         text = f"torch's own wheels do not fit this machine: {reason}"
         fix = "Leave out --from-wheel, and compile; or name a wheel that was built for it: --from-wheel FILE."

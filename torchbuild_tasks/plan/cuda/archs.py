@@ -21,7 +21,6 @@ from torchbuild_tasks.plan.cuda.devices import visible_devices
 from torchbuild_tasks.plan.cuda.toolkit import cuda_row
 from torchbuild_tasks.plan.cuda.values import Arch, Capability, ChosenArchs, ChosenToolkit, Device
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.variables import decide
 from torchbuild_tasks.text.words import did_you_mean
 from torchbuild_tasks.values import replace
 
@@ -186,11 +185,8 @@ def runs_on(question: Question, archs: tuple[Arch, ...], device: Capability) -> 
 
 
 def _read_request(question: Question) -> tuple[str, str, Source]:
-    if given := question.given("arch"):
-        return str(given[0]).strip(), given[2], given[1]
-    decided = decide(question, NAME)
-    if decided and decided.value:
-        return decided.value, decided.because, decided.source
+    if asked := question.asked("arch", NAME):
+        return asked.value.strip(), asked.because, asked.source
     return "auto", "no architecture was named", "default"
 
 

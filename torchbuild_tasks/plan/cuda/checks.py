@@ -59,7 +59,7 @@ from torchbuild_tasks.plan.cuda.values import (
 from torchbuild_tasks.plan.packages import conda_gcc
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
-from torchbuild_tasks.text.paths import is_inside, names_same
+from torchbuild_tasks.text.paths import is_inside, names_same, plain_path
 from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import replace
 
@@ -70,6 +70,8 @@ _TAKEN = {
     "LD_LIBRARY_PATH": "a library that both have under one name comes from there",
     "CPATH": "the compiler takes the headers of that one",
 }
+# Where every look for toolkits goes: what was not found there is not there.
+_LOOKED = re.compile(r"/usr/local/cuda[^/]*|/opt/cuda|.*/NVIDIA GPU Computing Toolkit/CUDA/v[^/]*", re.I)
 CODE_ID = "gpu-code"
 LIBC_ID = "cuda-libc"
 ANOTHER = "Or name another --arch."
@@ -390,8 +392,11 @@ def _other_folder(question: Question, chosen: ChosenToolkit) -> Iterator[Finding
             continue
         text = f"{name}={named.value} ({named.because}) is not of the toolkit of this build, {chosen.root}"
         known = (path for each in question.cuda.toolkits for path in (each.path, *each.aliases))
-        there = "" if any(names_same(folder, path) for path in known) else ", if one is there"
+        here = any(names_same(folder, path) for path in known)
+        there = "" if here else ", if one is there"
         fix = f"Drop {name}, or take its toolkit{there}: {question.line('--cuda-toolkit', folder)}"
+        if not here and _LOOKED.fullmatch(plain_path(folder)):
+            fix = f"Drop {name}: no toolkit is there."
         status: Status = "error" if named.source == "flag" else "warn"
         yield Finding(id=TOOLKIT_ID, status=status, text=text, fix=fix)
 
