@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,14 @@ import pytest
 from tests.support.machines import linux_facts, plan_of
 from tests.support.preflight import RecordingReporter, ledger_of
 from torchbuild_tasks.build import prepare
-from torchbuild_tasks.build.prepare import install, list_venv_commands, prepare_python, uses_uv, write_envs
+from torchbuild_tasks.build.prepare import (
+    agreeing_flags,
+    install,
+    list_venv_commands,
+    prepare_python,
+    uses_uv,
+    write_envs,
+)
 from torchbuild_tasks.build.work import Fetching, Work
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import EnvFileError, RequirementsError
@@ -136,3 +144,9 @@ def test_an_env_file_by_a_template_that_does_not_name_this_tool_is_written_again
     for line in ("# a\n", "# b\n"):
         write_envs(env_plan(tmp_path, line))
     assert (tmp_path / "env_set.sh").read_text("utf-8") == "# b\n"
+
+
+@pytest.mark.parametrize("target", [None, "c10"])
+def test_the_flags_that_agree_to_a_clean_are_ones_that_the_plan_takes(target: str | None) -> None:
+    for flag in re.findall(r"--(\w+)", agreeing_flags(BuildRequest(target=target))):
+        assert plan_of(linux_facts(), target=target, **{flag: True}).verdict != "refuse"

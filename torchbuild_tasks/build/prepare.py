@@ -22,6 +22,7 @@ from torchbuild_tasks.errors import (
 )
 from torchbuild_tasks.model import BuildPlan, Command
 from torchbuild_tasks.ninja.progress import counting
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan import env_files
 from torchbuild_tasks.plan.environment import OWN_VENV
 from torchbuild_tasks.plan.requirements import missing_from_files
@@ -243,6 +244,11 @@ def source_env_file(work: Work) -> Work:
     return replace(work, environ=counting(environ))
 
 
+def agreeing_flags(request: BuildRequest) -> str:
+    """Return the flags that agree to a clean: with a target, --clean is refused."""
+    return "--yes" if request.target else "--clean (or --yes)"
+
+
 def _clean_for_inputs(work: Work) -> None:
     """Clean if a changed input requires it; ask before hours of work are deleted."""
     because = work.plan.freshness.because
@@ -250,7 +256,7 @@ def _clean_for_inputs(work: Work) -> None:
     if not agreed:
         raise CleanRefused(
             f"The build tree has to be made again: {because}.",
-            next_step="Add --clean (or --yes) to remove what the last build made, and continue.",
+            next_step=f"Add {agreeing_flags(work.request)} to remove what the last build made, and continue.",
         )
     outputs = recordable_outputs(work.catalog, work.plan.era)
     log_time = last_write(work.root / files.STATE_DIR / LOGS, LOG)

@@ -185,7 +185,10 @@ def check_loop(decisions: Decisions, freshness: Freshness) -> tuple[Finding, ...
     if not problem:
         return ()
     text = f"--target {target}: {problem}."
-    return (Finding.error("target", text, "Use `build` without --target."),)
+    fix = "Use `build` without --target."
+    if question.request.clean:
+        fix = "Leave out --clean; where the tree has to be made anew, --yes agrees to that. " + fix
+    return (Finding.error("target", text, fix),)
 
 
 def _no_target(decisions: Decisions, freshness: Freshness, target: str) -> str:

@@ -26,7 +26,7 @@ from torchbuild_tasks.build.install.rules import MANIFEST
 from torchbuild_tasks.build.installed import find_missing, read_requirements
 from torchbuild_tasks.build.ledger import LOG, LOGS
 from torchbuild_tasks.build.outputs import Outputs, outputs_of_both_eras
-from torchbuild_tasks.build.prepare import install
+from torchbuild_tasks.build.prepare import agreeing_flags, install
 from torchbuild_tasks.build.work import Work, is_agreed
 from torchbuild_tasks.errors import (
     ArchiveRefused,
@@ -166,7 +166,7 @@ def _check_conflicts(work: Work, members: Sequence[Member]) -> None:
         raise CleanRefused(
             "This checkout has a build of its own, whose libraries and those of a wheel do not mix. "
             "Nothing was changed.",
-            next_step="Add --clean (or --yes) to remove what it made, or use another checkout.",
+            next_step=f"Add {agreeing_flags(work.request)} to remove what it made, or use another checkout.",
         )
     environment = work.plan.environment
     question = f"torch is installed into {environment.python}, with what it asks for. Go on?"
