@@ -113,6 +113,7 @@ def test_apt_learns_first_which_packages_there_are_and_needs_root() -> None:
     ]
     assert planned(bare("Ubuntu 24.04"), become=BECOME[0], manager="conda").commands[0].argv[0] == "conda"
     assert "  $ sudo apt-get update\n" in bootstrap_text(made)
+    assert "prompt" not in bootstrap_text(made)
 
 
 def test_without_sudo_and_doas_the_commands_are_for_roots_own_shell() -> None:
@@ -134,8 +135,10 @@ def test_one_of_several_tools_is_enough() -> None:
 def test_a_windows_machine_gets_its_compiler() -> None:
     host = Host(os="windows", arch="x86_64", distribution="Windows 11")
     facts = linux_facts(host=host, compilers=(), tools=WHOLE, windows=Windows())
-    (command,) = planned(facts, become=None).commands
+    made = planned(facts, become=None)
+    (command,) = made.commands
     assert command.argv[0] == "winget"
+    assert "found in a new prompt" in bootstrap_text(made)
     assert "Microsoft.VisualStudio.2022.BuildTools" in command.argv
     assert "VCTools" in command.argv[-1]
     toolset = Toolset(version="14.44", visual_studio="C:\\VS", cl="C:\\cl.exe")

@@ -23,10 +23,11 @@ WINDOWS = "PS C:\\Users\\u> cmake --build b\n{}"
 _UNIX = re.compile(
     r"LD_LIBRARY_PATH|\bLIBRARY_PATH\b|\bldd\b|find / |which -a|command -v|\bexport [A-Z]|\$\(|\buname\b|env \| "
     r"|-c '|install '|\$CONDA_PREFIX|(?<!CPLUS_)\bCPATH\b"
+    r"|\bunset [A-Z]|\bdf -h\b|\bchmod \+|\brm -r|\benv -u\b|\bxargs\b|\bls -[ld]|\btouch [A-Z]"
 )
 # A message that only Linux or macOS has.
 _LINUX = re.compile(
-    r"(?:^|[\s'\"(=:`])/\w|\.so\b|\.dylib|-linux-|\bld\b|GLIBC|GOMP|macOS|architecture arm64|WSL|zsh|sh: |apt|dnf|nix|glibc"
+    r"(?:^|[\s'\"(=:`])/\w|\.so\b|\.dylib|-linux-|\bld\b|GLIBC|GOMP|macOS|architecture arm64|WSL|zsh|shm|</torch_|sh: |apt|dnf|nix|glibc"
 )
 
 
@@ -46,6 +47,9 @@ def told(log: str) -> str:
         ("windows", "env | grep -i proxy shows", "set | findstr /i proxy shows"),
         ("windows", "TORCH_CUDA_ARCH_LIST='8.0;9.0'", "TORCH_CUDA_ARCH_LIST=8.0;9.0"),
         ("windows", "CFLAGS=-x in front of the build's command", "set CFLAGS=-x before the build's command"),
+        ("windows", "Without it: unset RUSTC_WRAPPER", "Without it: take out of the environment (set NAME=) RUSTC_WRAPPER"),
+        ("windows", "df -h shows whether", "dir shows whether"),
+        ("windows", "env -u PYTHONHOME -u PYTHONPATH python -V works", "python -E -V works"),
         ("windows", "Name /usr/local/cuda there", "Name %CUDA_PATH% there"),
         ("mac", "ldd on the file; LD_LIBRARY_PATH", "otool -L on the file; DYLD_LIBRARY_PATH"),
         ("mac", "install 'numpy<2'", "install 'numpy<2'"),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from torchbuild_tasks.errors import INSTALL_GIT
+from torchbuild_tasks.features.source.get import git_failure
 from torchbuild_tasks.features.source.verb import source_text
 from torchbuild_tasks.model.source import Checkout, ModuleState, SourceReport
+from torchbuild_tasks.system.git.transfer import Outcome
+from torchbuild_tasks.system.process import CANNOT_START
 
 A, B = "a" * 40, "b" * 40
 MODULES = (
@@ -47,3 +51,9 @@ def test_a_reset_says_what_it_kept() -> None:
 
 def test_nothing_anywhere_says_what_to_do() -> None:
     assert "source get WORD" in source_text(SourceReport(action="status"), dry_run=False)
+
+
+def test_without_git_the_way_out_is_to_install_it() -> None:
+    said = "cannot start git: it is in no folder of PATH"
+    error = git_failure("Nothing was fetched.", Outcome(rc=CANNOT_START, words=(said,)), "https://x.org/y")
+    assert (error.looked, error.next_step) == ((said,), INSTALL_GIT)

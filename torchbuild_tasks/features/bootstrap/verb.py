@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from torchbuild_tasks.build.work import Reporter, run_shown
 from torchbuild_tasks.errors import RequirementsError
 from torchbuild_tasks.features.bootstrap.choose import (
@@ -17,6 +19,8 @@ from torchbuild_tasks.system.signals import interruptible
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verbs import Outcome
 
+_OF_WINDOWS: Final = ("winget", "choco")
+
 
 def bootstrap_text(plan: Bootstrap) -> str:
     """Return the missing packages, then the commands, run or not."""
@@ -25,17 +29,25 @@ def bootstrap_text(plan: Bootstrap) -> str:
     lines = ["Missing", *map(_line, plan.missing)]
     if plan.ran:
         lines += ["Still missing", *map(_line, plan.left)] if plan.left else ["All of it was installed."]
-        return "\n".join([*lines, *_elsewhere(plan)]) + "\n"
+        return "\n".join([*lines, *_new_prompt(plan), *_elsewhere(plan)]) + "\n"
     if commands := (*plan.commands, *plan.faster):
         how = "which only root may call (su - makes you root):" if plan.rootless else "--yes runs this:"
         lines += ["", f"With {plan.manager}{',' if plan.rootless else ';'} {how}"]
         lines += [f"  $ {typed(command)}" for command in commands]
+        lines += _new_prompt(plan)
     lines += _elsewhere(plan)
     nameless = [each.package for each in plan.missing if not each.name]
     if nameless:
         who = plan.manager or "no package manager that is known here"
         lines.append(f"By hand, for {who} has no known name for it: {', '.join(nameless)}")
     return "\n".join(lines) + "\n"
+
+
+def _new_prompt(plan: Bootstrap) -> list[str]:
+    """Return a line about PATH, which Windows gives to new processes alone."""
+    if plan.manager not in _OF_WINDOWS:
+        return []
+    return [f"What {plan.manager} installs is found in a new prompt, not in this one."]
 
 
 def _elsewhere(plan: Bootstrap) -> list[str]:

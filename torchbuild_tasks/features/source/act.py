@@ -19,6 +19,7 @@ from torchbuild_tasks.system.git import cut_off, submodules
 from torchbuild_tasks.system.git.checkout import changed_files
 from torchbuild_tasks.system.git.fetch import MIRRORS, is_shallow, lost_alternates, mirrors_in
 from torchbuild_tasks.system.git.run import Git, unread_error
+from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import replace
 
 
@@ -96,7 +97,10 @@ def _require_folder(named: Path | None) -> Path:
     if named is not None and named.is_dir():
         return named
     if named is not None:
-        raise SourceError(f"There is no folder {named}.", next_step="Get a checkout there: source get WORD")
+        raise SourceError(
+            f"There is no folder {named}.",
+            next_step=f"Get one there: torchbuild source get WORD --source {as_word(named)}",
+        )
     raise SourceError(
         "The current folder is not a checkout of PyTorch.",
         looked=(str(Path.cwd()),),

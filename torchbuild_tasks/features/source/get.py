@@ -12,7 +12,7 @@ import msgspec
 
 from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.catalog import load_catalog
-from torchbuild_tasks.errors import SourceError, UsageError
+from torchbuild_tasks.errors import INSTALL_GIT, SourceError, UsageError
 from torchbuild_tasks.features.source import places
 from torchbuild_tasks.features.source.choose import (
     Revision,
@@ -27,7 +27,7 @@ from torchbuild_tasks.model import Facts
 from torchbuild_tasks.model.source import Lacking
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.torch_ref import read_word
-from torchbuild_tasks.system import files, lock
+from torchbuild_tasks.system import files, lock, process
 from torchbuild_tasks.system.git import cut_off, submodules
 from torchbuild_tasks.system.git.checkout import InTheWay, changed_files
 from torchbuild_tasks.system.git.complete import complete
@@ -112,6 +112,8 @@ def _by_table(word: str) -> str:
 
 def git_failure(what: str, outcome: Outcome, url: str) -> SourceError:
     """Return the error of a failed git command: its message, and a fix."""
+    if outcome.rc == process.CANNOT_START:
+        return SourceError(what, looked=outcome.words[-6:], next_step=INSTALL_GIT)
     why: Reason = find_reason(outcome.words)
     return SourceError(what, looked=outcome.words[-6:], next_step=advice((why,), url))
 
