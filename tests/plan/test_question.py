@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import pytest
 
 from tests.support.machines import ask, linux_facts, modern_tree, settings, with_tree
-from torchbuild_tasks.model import Host
-from torchbuild_tasks.plan.question import LAYERS
+from torchbuild_tasks.model import Cuda, Host, Toolkit
+from torchbuild_tasks.plan.question import LAYERS, Question
 
 
 def test_the_layers_stand_in_the_order_of_the_design() -> None:
@@ -51,3 +52,20 @@ def test_the_era_is_that_of_the_checkout_and_not_of_its_version() -> None:
 def test_paths_are_joined_in_the_style_of_the_host(os: str, root: str, joined: str) -> None:
     facts = with_tree(linux_facts(host=Host(os=os, arch="x86_64")), root=root)
     assert ask(facts).join("build", "x") == joined
+
+
+@pytest.mark.parametrize("kept", [("CC=gcc",), ()])
+def test_what_is_derived_for_another_toolkit_is_as_if_asked_anew(
+    kept: tuple[str, ...],
+) -> None:
+    first = ask(with_tree(linux_facts(), version="2.6.0"), set=("CC=gcc",), cuda=True)
+    cuda = Cuda(toolkits=(Toolkit(path="/cuda", found_via="tests", version="12.4"),))
+    others = first.with_cuda(cuda), first.with_toolkit("/cuda", kept)
+    assert others[0].facts.cuda == cuda and others[1].request.cuda_toolkit == "/cuda"
+    derived = [name for name, each in vars(Question).items() if isinstance(each, cached_property)]
+    assert {"decided", "version", "cuda", "assignments"} <= {*derived}
+    for each in others:
+        fresh = Question(each.request, each.facts, each.catalog, each.settings)
+        assert {name: getattr(each, name) for name in derived} == {
+            name: getattr(fresh, name) for name in derived
+        }
