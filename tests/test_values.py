@@ -214,3 +214,10 @@ def test_only_the_flags_are_frozen_dataclasses() -> None:
 def test_what_a_question_works_out_is_kept() -> None:
     question = Question(BuildRequest(), linux_facts(), Catalog())
     assert question.version is question.version
+
+
+def test_another_flag_is_changed_in_a_copy_and_one_that_there_is_not_is_refused() -> None:
+    first = BuildRequest(jobs=4)
+    assert replace(first, jobs=2) == BuildRequest(jobs=2) and first == BuildRequest(jobs=4)
+    with pytest.raises(TypeError, match="BuildRequest has no job$"):
+        replace(first, job=2)

@@ -10,6 +10,7 @@ hold. An error names the place ("facts.cpu.cores"), so that a dump edited by han
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import json
 import math
@@ -54,7 +55,12 @@ def replace(value: T, /, **changes: Any) -> T:
     """Return a copy of a value with some fields changed."""
     if isinstance(value, msgspec.Struct):
         return msgspec.structs.replace(value, **changes)
-    return dataclasses.replace(value, **changes)  # type: ignore[type-var]  # the flags: `request`
+    # The flags: dataclasses.replace hands a hundred of them to __init__, for each toolkit that a plan tries.
+    if unknown := changes.keys() - vars(value).keys():
+        raise TypeError(f"{type(value).__name__} has no {', '.join(sorted(unknown))}")
+    copied = copy.copy(value)
+    vars(copied).update(changes)
+    return copied
 
 
 def repr_without(value: msgspec.Struct, *hidden: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import pytest
 
 from tests.support.machines import ask, linux_facts, modern_tree, settings, with_tree
-from torchbuild_tasks.model import Host
-from torchbuild_tasks.plan.question import LAYERS
+from torchbuild_tasks.model import Cuda, Host, Toolkit
+from torchbuild_tasks.plan.question import LAYERS, Question
 
 
 def test_the_layers_stand_in_the_order_of_the_design() -> None:
@@ -67,3 +68,20 @@ def test_of_a_key_and_a_variable_that_say_the_same_the_stronger_layer_counts(
 ) -> None:
     found = ask(linux_facts(environ=environ), settings(said), **flags).asked("arch", "TORCH_CUDA_ARCH_LIST")
     assert (found and (found.value, found.source)) == asked
+
+
+@pytest.mark.parametrize("kept", [("CC=gcc",), ()])
+def test_what_is_derived_for_another_toolkit_is_as_if_asked_anew(
+    kept: tuple[str, ...],
+) -> None:
+    first = ask(with_tree(linux_facts(), version="2.6.0"), set=("CC=gcc",), cuda=True)
+    cuda = Cuda(toolkits=(Toolkit(path="/cuda", found_via="tests", version="12.4"),))
+    others = first.with_cuda(cuda), first.with_toolkit("/cuda", kept)
+    assert others[0].facts.cuda == cuda and others[1].request.cuda_toolkit == "/cuda"
+    derived = [name for name, each in vars(Question).items() if isinstance(each, cached_property)]
+    assert {"decided", "version", "cuda", "assignments"} <= {*derived}
+    for each in others:
+        fresh = Question(each.request, each.facts, each.catalog, each.settings)
+        assert {name: getattr(each, name) for name in derived} == {
+            name: getattr(fresh, name) for name in derived
+        }

@@ -20,6 +20,7 @@ from torchbuild_tasks.model import Choice, Cuda, Era, Facts, Source
 from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.plan.settings import Settings, split_assignment
 from torchbuild_tasks.text.words import as_word, shell_line
+from torchbuild_tasks.values import replace
 
 DEFAULT_PRESET = "dev"
 _DEVICES = (("cpu", "0"), ("cuda", "1"))  # the flag, and the USE_CUDA that it means
@@ -45,6 +46,22 @@ class Question(msgspec.Struct, frozen=True, dict=True):
     catalog: Catalog
     settings: Settings = msgspec.field(default_factory=Settings)
 
+    def with_toolkit(self, word: str, assignments: tuple[str, ...]) -> Question:
+        """Return the question with another --cuda-toolkit, and of the --set flags these."""
+        request = replace(self.request, cuda_toolkit=word, set=assignments)
+        asked = replace(self, request=request)
+        return asked._with_derived(self) if assignments == self.request.set else asked
+
+    def with_cuda(self, cuda: Cuda) -> Question:
+        """Return the question for a machine with other facts about CUDA."""
+        return replace(self, facts=replace(self.facts, cuda=cuda))._with_derived(self, "cuda")
+
+    def _with_derived(self, other: Question, *but: str) -> Question:
+        """Take over what another question has derived of the same values: a plan tries fifty toolkits."""
+        _ = other.version, other.decided
+        self.__dict__.update({name: value for name, value in other.__dict__.items() if name not in but})
+        return self
+
     @cached_property
     def read_version(self) -> Version | None:
         """The torch version that the checkout gives itself; None where that cannot be read."""
@@ -56,7 +73,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
 
         Rows of releases that exclude each other must not apply together. None where there is no checkout.
         """
-        guessed = None if self.facts.tree.problem else Version(self.row.latest)
+        guessed = None if self.facts.tree.problem else rows.row_version(self.row.latest)
         return self.read_version or guessed
 
     @cached_property

@@ -136,7 +136,7 @@ def in_archive(question: Question, version: str, gpus: tuple[Device, ...]) -> Ca
         path=path, found_via="archive", version=version, nvcc=nvcc, headers=True, libraries=libraries
     )
     cuda = replace(question.cuda, toolkits=(*question.cuda.toolkits, toolkit))
-    as_if = replace(question, facts=replace(question.facts, cuda=cuda))
+    as_if = question.with_cuda(cuda)
     return Candidate(word="", version=Version(version), place=2, question=as_if, asked=path, gpus=gpus)
 
 
@@ -150,10 +150,9 @@ def _try(question: Question, word: str, gpus: tuple[Device, ...]) -> tuple[tuple
 
     The GPUs are the same whatever the toolkit and the torch, and merging them for each took a seventh.
     """
-    request = question.request
     named = (*ROOTS, FOLDER, *NVCC_NAMES)
-    kept = tuple(text for text in request.set if split_assignment(text)[0] not in named)
-    asked = replace(question, request=replace(request, cuda_toolkit=word, set=kept))
+    kept = tuple(text for text in question.request.set if split_assignment(text)[0] not in named)
+    asked = question.with_toolkit(word, kept)
     chosen = choose_toolkit(asked)
     limits = host_limits(asked, chosen)
     toolset = choose_toolset(asked, limits)

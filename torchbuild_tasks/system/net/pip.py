@@ -46,10 +46,15 @@ _CRASH: Final = "Traceback (most recent call last)"
 _BRIEFLY: Final = ("--retries", "1", "--timeout", "15")
 # A script that prints the settings of `pip install`, [install] over [global]: `pip download` does not read
 # [install], and `pip config list` does not tell which of two files wins (pip 25). Tried with 21.3, 23 and 26.
+# The command itself imports its resolver, which took more than half of the time.
 _ASK: Final = """
 import json
-from pip._internal.commands import create_command
-given, _ = create_command("install").parse_args([])
+from pip._internal.cli import cmdoptions
+from pip._internal.cli.parser import ConfigOptionParser
+parser = ConfigOptionParser(prog="pip install", name="install", add_help_option=False)
+for group in (cmdoptions.general_group, cmdoptions.index_group):
+    parser.add_option_group(cmdoptions.make_option_group(group, parser))
+given, _ = parser.parse_args([])
 names = ("index_url", "extra_index_urls", "find_links", "no_index", "cert", "trusted_hosts")
 print(json.dumps({name: getattr(given, name) for name in names}))
 """
