@@ -42,7 +42,7 @@ _OLD: Final = ("jobs", "after")  # keys of 0.1: how many steps ran at once, and 
 T = TypeVar("T", History, PastPeaks)
 _EVERY: Final = 1.0  # seconds between two looks at Ninja's log
 _LONG: Final = 100  # steps from which on the graph is worth its half second
-_LONGEST_GRAPH: Final = 1 << 30  # bytes; PyTorch's has some ten millions
+LONGEST_GRAPH: Final = 1 << 30  # bytes; PyTorch's has some ten millions
 _RELEASE: Final = re.compile(r"\d+\.\d+")
 
 
@@ -340,6 +340,6 @@ def read_build_file(build_dir: Path) -> BuildFile:
     """
 
     def read(name: str) -> str:
-        return read_bytes(build_dir / name, most=_LONGEST_GRAPH).decode("utf-8", "surrogateescape")
+        return read_bytes(build_dir / name, most=LONGEST_GRAPH).decode("utf-8", "surrogateescape")
 
     return parse_build_file(read)

@@ -10,6 +10,7 @@ from typing import Final
 
 from torchbuild_tasks.build.compile import run_build
 from torchbuild_tasks.build.compiler_cache import begin_cache
+from torchbuild_tasks.build.history import LONGEST_GRAPH
 from torchbuild_tasks.build.install.rules import Rule, read_rules
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.errors import BuildFailed, UsageError
@@ -17,6 +18,7 @@ from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.tree import look_at_cache
 from torchbuild_tasks.model import Command, Finding
 from torchbuild_tasks.system import process
+from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.text.words import as_word
 from torchbuild_tasks.values import replace
 
@@ -78,7 +80,7 @@ def check_target(build_dir: Path, target: str) -> Iterator[Finding]:
     Names of files, and what ninja itself makes of a name (FILE^), are left to Ninja.
     """
     try:
-        text = (build_dir / "build.ninja").read_text("utf-8", "replace")
+        text = read_bytes(build_dir / "build.ninja", most=LONGEST_GRAPH).decode("utf-8", "replace")
     except OSError:
         return
     names = set(_PHONY.findall(text))
