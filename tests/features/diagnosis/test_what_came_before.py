@@ -198,3 +198,9 @@ def test_uv_is_known_by_its_words_far_above_the_error() -> None:
     step = "         running build_ext\n" * 20
     assert "uv pip install" in elsewhere(built + step + raised)[0].fix
     assert "uv pip install" not in elsewhere(step + raised)[0].fix
+
+
+def test_what_uv_went_around_is_no_failure() -> None:
+    built = "error: Failed to build `x`\n  cause: The build backend returned an error\n"
+    went_on = "Falling back to the wheel of 1.2\nInstalled 3 packages in 5ms\n + x==1.2\n"
+    assert read(built + went_on).status == "clean"
