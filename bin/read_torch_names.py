@@ -25,7 +25,7 @@ HEAD: Final = """\
 # What came or went with a release of torch: a module (torch.func), a name in one (torch.nn:RMSNorm), a
 # header, or a name that headers declare (::symeig), then the first and the last series that has it, of
 # {releases} (what headers declare of 1.4.0 and newer); "" is before or after these.
-# The fourth column is the header that declares a name from 1.13 on.
+# The fourth column is the header for CUDA that declares a name from 1.13 on.
 # Written by bin/read_torch_names.py.
 """
 # Whose names others hardly import: what is private, with some that are, and what is large and of one use.
@@ -45,7 +45,7 @@ _OF_THEIR_OWN: Final = re.compile(
     r"ATen/ops/\w+_(?:native|dispatch|ops|meta)\.h|/(?:impl|detail|internal)/"
     r"|ATen/(?:Redispatch|Native\w*|Operators|\w*Functions_inl)\.h"
 )
-# Headers that a source includes by itself for what they declare: macros, and what is for CUDA.
+# Headers of which a source includes those for CUDA by itself: torch/extension.h brings the others.
 _INCLUDED: Final = re.compile(r"torch/include/((?:ATen|ATen/cuda|c10/(?:cuda|util|core|macros))/[\w-]+\.h)$")
 _PLACED: Final = re.compile(r"(?:AT|C10|TORCH)_[A-Z0-9_]+")
 _PLACED_OF_CUDA: Final = re.compile(r"[A-Z]\w+|\w*CUDA\w*")
@@ -164,7 +164,9 @@ def list_places(wheels: Iterable[Path], news: Iterable[str]) -> Iterator[str]:
     placed = {
         f"::{name}": min(headers)
         for name, headers in first.items()
-        if len(headers) == 1 and all(other.get(name) == headers for other in others)
+        if len(headers) == 1
+        and "/cuda/" in min(headers)
+        and all(other.get(name) == headers for other in others)
     }
     for line in news:
         name, since, last = [*line.split("\t"), ""][:3]

@@ -131,7 +131,7 @@ class StdNameRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class TorchNameRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A module, name or header of torch, the first and the last series that has it ("" for no such limit).
 
-    `header` declares a name of C++ from 1.13 on.
+    `header` is the one for CUDA that declares a name of C++ from 1.13 on.
     """
 
     name: str

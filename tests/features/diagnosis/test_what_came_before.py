@@ -74,6 +74,7 @@ def test_a_fix_meets_what_the_message_shows(log: str, kind: str, said: str, unsa
         ("error: no member named 'symeig' in namespace 'at'", "up to 1.13"),
         ('error: namespace "at" has no member "symeig"', "up to 1.13"),
         ("error C2039: 'symeig': is not a member of 'at'", "up to 1.13"),
+        ("error: 'AT_DISPATCH_SWITCH' was not declared in this scope", "from 1.13 on"),
         ("error: 'class at::Tensor' has no member named 'mutable_data_ptr'", "from 2.1 on"),
         ("error: 'InferenceMode' is not a member of 'torch'", "from 1.9 on"),
         ("error: 'class at::Tensor' has no member named 'zork'", ""),
@@ -92,7 +93,8 @@ def test_the_release_of_a_name_of_torchs_headers_is_looked_up(error: str, has: s
         ('error: namespace "at::cuda" has no member "OptionalCUDAGuard"', "c10/cuda/CUDAGuard.h"),
         ("error: 'getCurrentCUDAStream' is not a member of 'at::cuda'", "c10/cuda/CUDAStream.h"),
         ("error: 'AT_CUDA_CHECK' was not declared in this scope", "ATen/cuda/Exceptions.h"),
-        ("error: 'AT_DISPATCH_SWITCH' was not declared in this scope", "ATen/Dispatch.h"),
+        ("error: 'C10_CUDA_KERNEL_LAUNCH_CHECK' was not declared in this scope", "c10/cuda/CUDAException.h"),
+        ("error: 'TORCH_CHECK' was not declared in this scope", ""),
         ("error: 'class at::Tensor' has no member named 'CUDAGuard'", ""),
         ("error: 'zork' is not a member of 'at::cuda'", ""),
     ],
@@ -100,7 +102,7 @@ def test_the_release_of_a_name_of_torchs_headers_is_looked_up(error: str, has: s
 def test_the_header_that_declares_a_name_of_torch_is_looked_up(error: str, header: str) -> None:
     fix = read(f"/tmp/a/v.cu:5:10: {error}\n").diagnoses[0].fix
     assert fix.startswith(f"Write #include <{header}>") is bool(header)
-    assert ("torch has AT_DISPATCH_SWITCH from 1.13 on" in fix) is ("SWITCH" in error)
+    assert ("torch has C10_CUDA_KERNEL_LAUNCH_CHECK from 1.8 on" in fix) is ("LAUNCH" in error)
 
 
 def test_a_header_of_torch_that_lacks_a_name_of_another_is_of_a_mixture() -> None:
@@ -198,3 +200,9 @@ def test_uv_is_known_by_its_words_far_above_the_error() -> None:
     step = "         running build_ext\n" * 20
     assert "uv pip install" in elsewhere(built + step + raised)[0].fix
     assert "uv pip install" not in elsewhere(step + raised)[0].fix
+
+
+def test_what_uv_went_around_is_no_failure() -> None:
+    built = "error: Failed to build `x`\n  cause: The build backend returned an error\n"
+    went_on = "Falling back to the wheel of 1.2\nInstalled 3 packages in 5ms\n + x==1.2\n"
+    assert read(built + went_on).status == "clean"

@@ -274,7 +274,7 @@ GENERATED: Final = re.compile(r"-- Build files have been written to")
 PIP_BEGINS: Final = any_of(
     r"(?:error|ERROR): (?:subprocess-exited-with-error|Command errored out)",
     r"╰─> \[",
-    r"(?:error: |├─▶ |Caused by: |cause: )?The build backend returned an error",  # uv
+    r"(?:error: |├─▶ |Caused by: )?The build backend returned an error",  # uv
 )
 PIP_ENDS: Final = any_of(r"\[end of output\]", r"note: This error originates from a subprocess", r"-{20,}$")
 STATUS: Final = re.compile(r"\[(?:\d+/\d+| *\d+%)\] ")
