@@ -148,5 +148,6 @@ def test_an_env_file_by_a_template_that_does_not_name_this_tool_is_written_again
 
 @pytest.mark.parametrize("target", [None, "c10"])
 def test_the_flags_that_agree_to_a_clean_are_ones_that_the_plan_takes(target: str | None) -> None:
-    for flag in re.findall(r"--(\w+)", agreeing_flags(BuildRequest(target=target))):
-        assert plan_of(linux_facts(), target=target, **{flag: True}).verdict != "refuse"
+    for name in re.findall(r"--(\w+)", agreeing_flags(BuildRequest(target=target))):
+        flags: dict[str, Any] = {"target": target, name: True}
+        assert plan_of(linux_facts(), **flags).verdict != "refuse"
