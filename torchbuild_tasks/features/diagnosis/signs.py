@@ -38,8 +38,13 @@ _AT_LEAST: Final = re.compile(
     r".*?\b(?:gcc|g\+\+|gnu c\S*)(?![\w/-])[^\d\n]{0,60}(\d{1,2})(?:\.\d|\b)"
 )
 # uv: the platform of this system, and those of the wheels that there are.
-_HERE: Final = re.compile(r"You're on \w{1,20} \(['`]?manylinux_2_(\d{1,2})_(\w{1,20})['`]?\)")
-_WHEELS: Final = re.compile(r"only has wheels for the following platforms?: ([\w`', .]{3,400})")
+_HERE: Final = re.compile(
+    r"(?:You're on \w{1,20} \(|matching platform tag \(e\.g\., )['`]?manylinux_2_(\d{1,2})_(\w{1,20})['`]?\)"
+)
+_WHEELS: Final = re.compile(
+    r"(?:only has wheels for|[Ww]heels are available for [^\n]{1,100}? on) the following platforms?: "
+    r"([\w`', .]{3,400})"
+)
 # A name that is not defined, and the strings of the C++ ABI before GCC 5 in a mangled one.
 _UNDEFINED: Final = re.compile(
     r"(?i:undefined (?:symbol|reference to)|unresolved external symbol):? [`'‘\"]?([^\s'’\"][^'’\"\n]{1,600})"
