@@ -15,9 +15,10 @@ _LICENSE = (
 )
 _UV = (
     "error: No solution found when resolving dependencies\n"
-    "  cause: Because torch==2.6.0 has no wheels with a matching platform tag (e.g., `{}`) and you require "
-    "torch==2.6.0, we can conclude that your requirements are unsatisfiable.\n\nhint: Wheels are available for "
-    "`torch` (v2.6.0) on the following platforms: `manylinux_2_28_x86_64`, `macosx_11_0_arm64`, `win_amd64`\n"
+    "  cause: Because torch==2.6.0 has no wheels with a matching platform tag (e.g., `{}`) and you require"
+    " torch==2.6.0, we can conclude that your requirements are unsatisfiable.\n\n"
+    "hint: Wheels are available for `torch` (v2.6.0) on the following platforms: `manylinux_2_28_x86_64`,"
+    " `macosx_11_0_arm64`, `win_amd64`\n"
 )
 _STRING = "{type: string, format: 'SPDX'}\n    - type: table\n      "
 
@@ -54,4 +55,53 @@ _STRING = "{type: string, format: 'SPDX'}\n    - type: table\n      "
 def test_the_words_of_the_message_decide(log: str, said: str, unsaid: str) -> None:
     fix = " ".join(each.fix for each in read(log).diagnoses)
     assert said in fix
+    assert unsaid not in fix
+
+
+_LOADED = (
+    'Traceback (most recent call last):\n  File "{}", line 9, in f\nImportError: {}: undefined symbol: {}\n'
+)
+_NEW = "_ZN3c106detail14torchCheckFailEPKcS2_jRKNSt7__cxx1112basic_stringIcE"
+
+
+@each_case(
+    ("frame", "file", "symbol", "said", "unsaid"),
+    [
+        (
+            "/w/a.py",
+            "/w/fast/_C.so",
+            "_ZN3c106detail14torchCheckFailEPKcS2_jRKSs",
+            "=0 out of",
+            "import torch before",
+        ),
+        ("/w/a.py", "/w/fast/_C.so", _NEW, "import torch before", "=0 out of"),
+        ("/e/torch/_ops.py", "/w/fast/_C.so", _NEW, "Build it again", "import torch before"),
+        (
+            "/w/a.py",
+            "/e/torchaudio/lib/libtorchaudio.so",
+            _NEW,
+            "torchaudio has torch's own number",
+            "import torch before",
+        ),
+        (
+            "/w/a.py",
+            "/e/site-packages/k/o.so",
+            "cuGreenCtxStreamCreate",
+            "a newer driver",
+            "import torch before",
+        ),
+        (
+            "/w/a.py",
+            "/e/site-packages/k/o.so",
+            "cudaLaunchKernelExC",
+            "libcu|nvidia-",
+            "newer driver (nvidia-smi",
+        ),
+    ],
+)
+def test_a_symbol_that_was_not_found_tells_whose_it_is(
+    frame: str, file: str, symbol: str, said: str, unsaid: str
+) -> None:
+    fix = " ".join(each.fix for each in read(_LOADED.format(frame, file, symbol)).diagnoses)
+    assert any(each in fix for each in said.split("|"))
     assert unsaid not in fix

@@ -23,6 +23,7 @@ WIDTH: Final = 200  # of a subject: a symbol may take a page
 # What pip writes behind the message that it quotes: the page that it asked for.
 _REQUESTED: Final = re.compile(r"[\"']\)+[\"']?: /\S*$")
 _PLAIN_NAMES: Final = 13  # from this CUDA on most of its wheels have no number in their names
+_DRIVER: Final = "the NVIDIA driver"
 # A source line as GCC and clang show it below their message, with a header in quotes or in brackets.
 _SHOWN: Final = re.compile(r"#\s*include\s*(?:\"(?P<own>[^\"]{1,200})\"|<[^>]{1,200}>)")
 
@@ -70,6 +71,7 @@ def read_part(
         "?aside": f" {row.aside}" if row.aside else "",
         **packages,
         "of cuda": row.name if row.name.startswith("the CUDA toolkit") else "",
+        "of driver": row.name if row.name == _DRIVER else "",
         "of torch": row.name if row.name == "torch" and not machine.builds_torch else "",
         "system header": subject if "libc" in row.names.get("apt", "") else "",
     }

@@ -95,6 +95,7 @@ def read_signs(machine: Machine, line: str, kind: Kind | None = None) -> Mapping
         "offered gcc": machine.value(f"offered:g++-{newest}") if newest else "",
         "arm feature": _arm_feature(subject),
         "abi of log": _abi_flag(machine.value("abi flag"), text),
+        "old strings": next(filter(_OLD_STRINGS.search, _UNDEFINED.findall(text)), ""),
         **_glibc(text),
     }
 
