@@ -105,3 +105,67 @@ def test_a_symbol_that_was_not_found_tells_whose_it_is(
     fix = " ".join(each.fix for each in read(_LOADED.format(frame, file, symbol)).diagnoses)
     assert any(each in fix for each in said.split("|"))
     assert unsaid not in fix
+
+
+@each_case(
+    ("line", "torn"),
+    [
+        (
+            "/opt/rocm-5.6.0/include/hip/hip_bf16.h:30:10: fatal error: 'hip/amd_detail/x.h' file not found",
+            True,
+        ),
+        ("/usr/include/pybind11/pybind11.h:3:10: fatal error: pybind11/x.h: No such file or directory", True),
+        (
+            "/e/site-packages/torch/include/ATen/T.h:3:1: fatal error: ATen/x.h: No such file or directory",
+            True,
+        ),
+        ("/usr/include/gnu/stubs.h:7:11: fatal error: gnu/stubs-32.h: No such file or directory", False),
+        ("csrc/hip/a.h:3:10: fatal error: 'hip/hip_fp16.h' file not found", False),
+        ("/opt/x/include/x/a.h:3:10: fatal error: 'hip/hip_fp16.h' file not found", False),
+    ],
+)
+def test_an_installed_header_that_lacks_one_beside_it_is_not_whole(line: str, torn: bool) -> None:
+    fix = " ".join(each.fix for each in read(line).diagnoses)
+    assert ("in a whole installation" in fix) is torn
+
+
+_ASKS = (
+    'Traceback (most recent call last):\n  File "/tmp/pip-build-env-x/a.py", line 1, in <module>\n'
+    '  File "{}", line 10, in <module>\n    import distutils.core\n'
+    "ModuleNotFoundError: No module named 'distutils'\n"
+)
+
+
+@each_case(
+    ("file", "said"),
+    [
+        (
+            "/tmp/pip-build-env-x/overlay/lib/python3.12/site-packages/setuptools/__init__.py",
+            "pins an old one",
+        ),
+        (
+            "/tmp/pip-build-env-x/overlay/lib/python3.12/site-packages/pkg_resources/__init__.py",
+            "pins an old one",
+        ),
+        ("/w/setup.py", "'setuptools<74' for a source"),
+    ],
+)
+def test_an_old_setuptools_that_asks_for_distutils_is_what_the_package_pins(file: str, said: str) -> None:
+    assert said in read(_ASKS.format(file)).diagnoses[0].fix
+
+
+_ANOTHER = "gcc -c g.c\ng.c:1:10: fatal error: cblas.h: No such file or directory\nmake: *** [g.o] Error 1\n"
+
+
+@each_case(
+    ("log", "line"),
+    [
+        ("cc a\nmake: zork: No such file or directory\nmake: *** [a.o] Error 127\n" + _ANOTHER, 2),
+        ("cc a\ngmake[2]: zork: Command not found\ngmake[2]: *** [a.o] Error 127\n" + _ANOTHER, 2),
+        ("cc a\nmake: zork: No such file or directory\nmake: [a.o] Error 127 (ignored)\n" + _ANOTHER, 5),
+        ("cc a\nmake: *** [a.o] Fehler 2\n  ERROR: Failed building wheel for x\nFailed to build x\n", 2),
+        ("cc a\nmake: *** [a.o] Fehler 2\nERROR: ERROR: Failed to build installable wheels (x)\n", 2),
+    ],
+)
+def test_the_first_that_make_reports_is_the_error(log: str, line: int) -> None:
+    assert read(log).line_number == line
