@@ -169,3 +169,54 @@ _ANOTHER = "gcc -c g.c\ng.c:1:10: fatal error: cblas.h: No such file or director
 )
 def test_the_first_that_make_reports_is_the_error(log: str, line: int) -> None:
     assert read(log).line_number == line
+
+
+@each_case(
+    ("code", "said"),
+    [
+        (2, "interrupted from outside"),
+        (4, "an instruction that this processor does not have"),
+        (6, "crashed"),
+        (7, "crashed"),
+        (8, "crashed"),
+        (9, "by force"),
+        (11, "crashed"),
+        (15, "interrupted from outside"),
+    ],
+)
+@each_case(
+    "form",
+    [
+        "  │ exit code: -{0}",
+        "error: command '/usr/bin/zork' failed with exit code -{0}",
+        "error: command '/usr/bin/zork' failed with exit code {1}",
+        "make: *** [Makefile:2: x] Error {1}",
+    ],
+)
+def test_a_code_of_a_signal_is_read_as_that(code: int, said: str, form: str) -> None:
+    assert any(said in each.cause for each in read(form.format(code, 128 + code)).diagnoses)
+
+
+_NARROW = (
+    "/OUT:build\\lib\\x.cp310-{}.pyd\n"
+    "LINK : fatal error LNK1181: cannot open input file 'build\\temp.{}-cpython-310\\Release\\a.obj'\n"
+)
+
+
+@each_case(("tag", "folder", "narrow"), [("win_amd64", "win32", True), ("win32", "win32", False)])
+def test_tools_for_32_bits_beside_a_python_for_64_are_told_of(tag: str, folder: str, narrow: bool) -> None:
+    assert ("DISTUTILS_USE_SDK=1" in read(_NARROW.format(tag, folder)).diagnoses[0].fix) is narrow
+
+
+@each_case(
+    ("program", "said"),
+    [
+        ("/usr/bin/grpc_cpp_plugin", "protobuf-compiler-grpc"),
+        ("grpc_python_plugin", "protobuf-compiler-grpc"),
+        ("/usr/bin/swig", "install swig"),
+        ("/opt/zork/bin/swig", "Find what names"),
+        ("/usr/bin/zork", "Find what names"),
+    ],
+)
+def test_a_program_of_a_package_is_told_with_it_by_its_path_as_well(program: str, said: str) -> None:
+    assert said in read(f"{program}: program not found or is not executable").diagnoses[0].fix
