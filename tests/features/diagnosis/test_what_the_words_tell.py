@@ -220,3 +220,18 @@ def test_tools_for_32_bits_beside_a_python_for_64_are_told_of(tag: str, folder: 
 )
 def test_a_program_of_a_package_is_told_with_it_by_its_path_as_well(program: str, said: str) -> None:
     assert said in read(f"{program}: program not found or is not executable").diagnoses[0].fix
+
+
+@each_case(
+    ("log", "gone"),
+    [
+        ("cdef np.ndarray[np.int_t, ndim=1] x\n                   ^\na.pyx:8:23: Invalid type.\n", "int_t"),
+        ("ctypedef cnp.uint_t T\n         ^\na.pyx:2:9: 'uint_t' is not a type identifier\n", "uint_t"),
+        ("from numpy cimport int_t\n^\na.pyx:1:0: 'numpy/int_t.pxd' not found\n", "int_t"),
+        ("cdef np.ndarray[np.foo_t, ndim=1] x\n                   ^\na.pyx:8:23: Invalid type.\n", ""),
+        ("from zork cimport x\n^\na.pyx:1:0: 'zork/x.pxd' not found\n", ""),
+    ],
+)
+def test_a_type_that_numpy_declares_no_more_is_told_of(log: str, gone: str) -> None:
+    fix = read(log).diagnoses[0].fix
+    assert (f"for Cython have {gone} up to 1.26" in fix) if gone else ("for Cython have" not in fix)

@@ -183,7 +183,8 @@ _MARKER: Final = any_of(
     r"^NMAKE : fatal error U1077",
     rf"^error: (?:command .{{1,300}} failed(?!{_UNSTARTED})|metadata-generation-failed|legacy-install-failure"
     r"|failed-wheel-build-for-install)",
-    r"^(?:ERROR: ){1,2}(?:Failed (?:building|to build)|Could not build wheels|process \"|failed to solve)",
+    r"^(?:ERROR: ERROR|ERROR): Failed (?:building|to build)",
+    r"^ERROR: (?:Could not build wheels|process \"|failed to solve)",
     r"^Failed to build ",
     r"^subprocess\.CalledProcessError: ",
     r"^\w{0,20}RuntimeError: Error (?:compiling objects|building extension)",

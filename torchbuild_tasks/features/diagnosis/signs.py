@@ -50,6 +50,7 @@ _UNDEFINED: Final = re.compile(
     r"(?i:undefined (?:symbol|reference to)|unresolved external symbol):? [`'‘\"]?([^\s'’\"][^'’\"\n]{1,600})"
 )
 _OLD_STRINGS: Final = re.compile(r"_Z\w*?(?:RK?|PK?|[a-zE_\d])Ss(?![a-z])|\bstd::string\b")
+_OF_TYPE: Final = ": Invalid type"  # Cython, of a type in brackets
 # The part of -march that has an instruction of AArch64. Source: gas's manual, AArch64 extensions.
 _ARM: Final = {
     "dotprod": "sdot udot",
@@ -74,6 +75,8 @@ def read_signs(machine: Machine, line: str, kind: Kind | None = None) -> Mapping
     return {
         **found_in_text,
         "meant": _meant(subject, line),
+        "narrow tools": found_in_text["narrow tools"] if machine.value("wide python") else "",
+        "numpy type": found_in_text["numpy type"] or (machine.value("lost type") if _OF_TYPE in line else ""),
         "triton": found_in_text["triton"] or machine.value("ptxas of triton"),
         "driver runs": f"{driver[1]}.{driver[2]}" if driver else "",
         "driver major": driver[1] if driver else "",
