@@ -235,3 +235,22 @@ def test_a_program_of_a_package_is_told_with_it_by_its_path_as_well(program: str
 def test_a_type_that_numpy_declares_no_more_is_told_of(log: str, gone: str) -> None:
     fix = read(log).diagnoses[0].fix
     assert (f"for Cython have {gone} up to 1.26" in fix) if gone else ("for Cython have" not in fix)
+
+
+@each_case(
+    ("named", "lacks", "also"),
+    [
+        ((60, 70), 60, "compute_70"),
+        ((120, 80, 121), 120, "compute_121"),
+        ((35, 50, 80), 35, ""),
+        ((50, 35), 50, "compute_35"),
+        ((75,), 60, ""),
+    ],
+)
+def test_other_architectures_that_such_a_toolkit_lacks_are_named(
+    named: tuple[int, ...], lacks: int, also: str
+) -> None:
+    flags = " ".join(f"-gencode=arch=compute_{each},code=sm_{each}" for each in named)
+    log = f"nvcc {flags} -c a.cu\nnvcc fatal   : Unsupported gpu architecture 'compute_{lacks}'\n"
+    cause = read(log).diagnoses[0].cause
+    assert f"(and {also})" in cause if also else "(and" not in cause
