@@ -254,3 +254,17 @@ def test_other_architectures_that_such_a_toolkit_lacks_are_named(
     log = f"nvcc {flags} -c a.cu\nnvcc fatal   : Unsupported gpu architecture 'compute_{lacks}'\n"
     cause = read(log).diagnoses[0].cause
     assert f"(and {also})" in cause if also else "(and" not in cause
+
+
+@each_case(
+    ("name", "said"),
+    [
+        ("flash-attn", "leave out --only-binary"),
+        ("mamba_ssm==2.2.4", "leave out --only-binary"),
+        ("flash-attn-zork", "Look first at its spelling"),
+        ("zork", "Look first at its spelling"),
+    ],
+)
+def test_what_has_no_wheel_at_all_is_told_as_that(name: str, said: str) -> None:
+    lines = (f"Could not find a version that satisfies the requirement {name} (from versions: none)", "")
+    assert said in read("ERROR: " + "\n".join(lines)).diagnoses[0].fix
