@@ -268,3 +268,15 @@ def test_other_architectures_that_such_a_toolkit_lacks_are_named(
 def test_what_has_no_wheel_at_all_is_told_as_that(name: str, said: str) -> None:
     lines = (f"Could not find a version that satisfies the requirement {name} (from versions: none)", "")
     assert said in read("ERROR: " + "\n".join(lines)).diagnoses[0].fix
+
+
+def test_a_warning_of_why_there_is_no_gpu_is_the_cause_where_the_output_was_cut_off() -> None:
+    log = (
+        "  × python setup.py egg_info did not run successfully.\n  │ exit code: 1\n"
+        "  ╰─> [9 lines of output]\n"
+        "      /e/torch/cuda/__init__.py:83: UserWarning: CUDA initialization: Error 804: forward compatibility"
+        " was attempted on non supported HW (Triggered internally at  ../c10/cuda/CUDAFunctions.cpp:109.)\n"
+        '      Traceback (most recent call last):\n        File "<string>", line 2, in <module>\n'
+    )
+    assert (read(log).line_number, read(log).diagnoses[0].id) == (4, "cuda804")
+    assert read(log + "      KeyError: 3\n      [end of output]\n").diagnoses[0].id != "cuda804"

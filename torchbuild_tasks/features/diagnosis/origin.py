@@ -79,7 +79,7 @@ _SAID: Final = (
     # The tag of a 64-bit Python for Windows, in the names of what is built or fetched for it.
     (b"win_amd64", re.compile(rb"\bcp3\d{1,2}-(?P<wide_python>win_amd64)\b")),
     # The architectures that a command of nvcc's names.
-    (b"arch=", re.compile(rb"(?m)^(?P<arch_flags>[^\n]{0,4000}\barch=(?:compute|sm)_\d[^\n]{0,4000})")),
+    (b"arch=compute_", re.compile(rb"(?P<arch_flags>\barch=compute_\d[^\n]{0,4000})")),
     # A type that went with NumPy 2, in the source that Cython quotes above its message.
     (b"int_t", re.compile(rb"\b(?:c?np|c?numpy)\.(?P<lost_type>u?int_t)\b")),
     # NCCL, at a level that NCCL_DEBUG sets.
