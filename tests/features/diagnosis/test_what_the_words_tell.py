@@ -275,7 +275,7 @@ def test_a_warning_of_why_there_is_no_gpu_is_the_cause_where_the_output_was_cut_
         "  × python setup.py egg_info did not run successfully.\n  │ exit code: 1\n"
         "  ╰─> [9 lines of output]\n"
         "      /e/torch/cuda/__init__.py:83: UserWarning: CUDA initialization: Error 804: forward"
-        " compatibility was attempted on non supported HW (Triggered internally at  ../c10/cuda/CUDAFunctions.cpp:109.)\n"
+        " compatibility was attempted on non supported HW (Triggered internally at a.cpp:109.)\n"
         '      Traceback (most recent call last):\n        File "<string>", line 2, in <module>\n'
     )
     assert (read(log).line_number, read(log).diagnoses[0].id) == (4, "cuda804")
