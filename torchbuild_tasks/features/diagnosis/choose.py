@@ -60,6 +60,7 @@ _ALONE: Final = re.compile(r"\s*[A-Z]\w{1,60}(?:Error|Exception|Timeout|NotFound
 _PLACE: Final = re.compile(r"\s*at \S{1,400}:\d{1,6} in \w")
 _SENTENCE: Final = re.compile(r"(?<=[.:]) (?=[A-Z])")
 _NOT_LINKED: Final = "missing-library"  # a linker names each that it does not find
+_ONLY_CODE: Final = re.compile(r"\W*exit code: \d{1,3}\s*")  # pip's, of output that was cut off
 _LONG: Final = 40  # characters of a sentence that says something by itself
 
 
@@ -175,8 +176,11 @@ def _source_of(text: str) -> str:
 
 
 def _with_reason(block: ErrorBlock | None, no_gpu: Line | None) -> ErrorBlock | None:
-    """Return an error that speaks of a GPU as torch's warning before it, which tells why it has none."""
-    if block is None or no_gpu is None or patterns.OF_GPU.search(block.error.text) is None:
+    """Return an error that speaks of a GPU, or names nothing, as torch's warning of why it has none."""
+    if block is None or no_gpu is None:
+        return block
+    text = block.error.text
+    if patterns.OF_GPU.search(text) is None and _ONLY_CODE.fullmatch(text) is None:
         return block
     return msgspec.structs.replace(block, error=no_gpu, lines=(no_gpu, *block.lines))
 

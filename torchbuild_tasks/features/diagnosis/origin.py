@@ -76,6 +76,12 @@ _MSBUILD: Final = (b".vcxproj", b"MSBuild version", b"Building for: Visual Studi
 # What a program said before its error, and the error's own lines do not: a mark, and the words, whose groups
 # are names for sentences. The first of each counts.
 _SAID: Final = (
+    # The tag of a 64-bit Python for Windows, in the names of what is built or fetched for it.
+    (b"win_amd64", re.compile(rb"\bcp3\d{1,2}-(?P<wide_python>win_amd64)\b")),
+    # The architectures that a command of nvcc's names.
+    (b"arch=compute_", re.compile(rb"(?P<arch_flags>\barch=compute_\d[^\n]{0,4000})")),
+    # A type that went with NumPy 2, in the source that Cython quotes above its message.
+    (b"int_t", re.compile(rb"\b(?:c?np|c?numpy)\.(?P<lost_type>u?int_t)\b")),
     # NCCL, at a level that NCCL_DEBUG sets.
     (b"NCCL INFO ", re.compile(rb"(?P<nccl_speaks>NCCL INFO) ")),
     (b"NCCL WARN ", re.compile(rb"NCCL WARN (?P<nccl_warned>[^\n]{3,300})")),

@@ -15,7 +15,8 @@ from torchbuild_tasks.features.diagnosis.bringing import (
     submodule_word,
 )
 from torchbuild_tasks.features.diagnosis.components import readable
-from torchbuild_tasks.features.diagnosis.kinds import Kind
+from torchbuild_tasks.features.diagnosis.copies import INSTALLED
+from torchbuild_tasks.features.diagnosis.kinds import COMPILED, Kind
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.programs import list_sought
 
@@ -23,6 +24,8 @@ WIDTH: Final = 200  # of a subject: a symbol may take a page
 # What pip writes behind the message that it quotes: the page that it asked for.
 _REQUESTED: Final = re.compile(r"[\"']\)+[\"']?: /\S*$")
 _PLAIN_NAMES: Final = 13  # from this CUDA on most of its wheels have no number in their names
+_DRIVER: Final = "the NVIDIA driver"
+_OF_LIBC: Final = ("gnu", "bits", "asm", "sys", "linux")  # parts of it are packages for one processor each
 # A source line as GCC and clang show it below their message, with a header in quotes or in brackets.
 _SHOWN: Final = re.compile(r"#\s*include\s*(?:\"(?P<own>[^\"]{1,200})\"|<[^>]{1,200}>)")
 
@@ -70,6 +73,8 @@ def read_part(
         "?aside": f" {row.aside}" if row.aside else "",
         **packages,
         "of cuda": row.name if row.name.startswith("the CUDA toolkit") else "",
+        "torn header": _torn_header(kind),
+        "of driver": row.name if row.name == _DRIVER else "",
         "of torch": row.name if row.name == "torch" and not machine.builds_torch else "",
         "system header": subject if "libc" in row.names.get("apt", "") else "",
     }
@@ -99,6 +104,17 @@ def own_header(kind: Kind, row: ComponentRow | None, machine: Machine) -> str:
     quoted = shown is not None and shown["own"] is not None
     same_folder = "/" in name and f"/{name.partition('/')[0]}/" in f"/{file}"
     return name.rpartition("/")[2] if quoted or same_folder or name.startswith(".") else ""
+
+
+def _torn_header(kind: Kind) -> str:
+    """Return the installed header that includes another of its own folder, which is not there."""
+    compiled = COMPILED.match(kind.line.text.strip()) if kind.row.look == "header" else None
+    folder = kind.subject.replace("\\", "/").rpartition("/")[0].partition("/")[0]
+    file = compiled["file"] if compiled else ""
+    beside = (
+        folder not in ("", *_OF_LIBC) and f"/{folder}/" in file.replace("\\", "/") and INSTALLED.match(file)
+    )
+    return file if beside else ""
 
 
 def _has_same_name(kind: Kind, row: ComponentRow) -> bool:

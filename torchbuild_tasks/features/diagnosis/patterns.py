@@ -73,7 +73,7 @@ _PYTHON: Final = any_of(
 _UNSTARTED: Final = r": (?:No such file|Permission denied|Exec format|None)"
 # The starts of lines that report a consequence, and no error of their own.
 _NO_ERROR: Final = (
-    r"(?!subprocess-exited|The build backend |builder for '|Failed |Could not build|metadata-gen"
+    r"(?!subprocess-exited|The build backend |builder for '|(?:ERROR: )?Failed |Could not build|metadata-gen"
     rf"|legacy-install|failed-wheel-build|command '(?!.{{1,300}}' failed{_UNSTARTED})"
     r"|Exception:$|aborting due to|linking with `|failed to run custom build"
     r"|test failed, to rerun"
@@ -123,6 +123,9 @@ _WORDS: Final = any_of(
     r"^fatal: repository '|^(?:docker: )?(?:Error response from daemon: |no matching manifest for )",
     r"(?:^|\d)curl: \(\d+\) ",
     r"^[^\s:]{1,200}:\d+: \*\*\* ",  # make, of its own file
+    # make, of a program; it also goes on without its own files
+    r"^\S{0,60}make(?:\.exe)?(?:\[\d+\])?: (?!getcwd|chdir|(?:GNU|\S{0,99}/)?[Mm]akefile)"
+    r"[\w.+/-]{1,120}: (?:No such file or directory|[Cc]ommand not found)$",
     r"^(?:ERROR|FATAL|CRITICAL)\s{1,20}\w{0,60}(?:Error|Exception)\b",
     r"^(?:Hunk #\d+ FAILED at|\d+ out of \d+ hunks? FAILED)",
     r"^E: \S",  # apt
@@ -180,7 +183,8 @@ _MARKER: Final = any_of(
     r"^NMAKE : fatal error U1077",
     rf"^error: (?:command .{{1,300}} failed(?!{_UNSTARTED})|metadata-generation-failed|legacy-install-failure"
     r"|failed-wheel-build-for-install)",
-    r"^ERROR: (?:Failed (?:building|to build)|Could not build wheels|process \"|failed to solve)",
+    r"^(?:ERROR: ERROR|ERROR): Failed (?:building|to build)",
+    r"^ERROR: (?:Could not build wheels|process \"|failed to solve)",
     r"^Failed to build ",
     r"^subprocess\.CalledProcessError: ",
     r"^\w{0,20}RuntimeError: Error (?:compiling objects|building extension)",

@@ -13,6 +13,7 @@ from torchbuild_tasks.features.diagnosis.machine import Machine
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:[/\\]")
 # What a shell runs as a file of its own, and where no source lies.
 _SCRIPT: Final = re.compile(r"\.(?:sh|bash|py|pl|rb|awk)$|/(?:configure|autogen|bootstrap|gradlew|mvnw)$")
+_PACKED: Final = re.compile(r"(/usr/bin)/[\w.+-]+$")  # where a system's packages put their programs
 _OF_SYSTEM: Final = re.compile(r"/(?:usr|bin|sbin|opt)/")
 # That a program was to be run, and no file to be written, and files that no one runs.
 _RUNS: Final = re.compile(
@@ -41,6 +42,9 @@ def read_program(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mapp
     from_here = machine.brings(brought) if brought else ""
     return {
         "own program": subject if own else "",
+        "system program": found[1]
+        if not is_numbered(kind, row) and (found := _PACKED.match(subject))
+        else "",
         "path": subject if _ABSOLUTE.match(subject) and not own else "",
         "numbered": subject if is_numbered(kind, row) else "",
         "numbered python": found[1] if (found := _PYTHON.search(subject)) else "",

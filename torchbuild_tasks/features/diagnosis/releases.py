@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from packaging.version import Version
@@ -21,6 +21,7 @@ from torchbuild_tasks.features.diagnosis.part import find_component, read_subjec
 _REQUESTED: Final = re.compile(r"\btorch(?:==| \()v?(\d+\.\d+)[\d.]*(?:\+(cu\d{2,3}|cpu|rocm[\d.]{1,5}))?")
 _HOST_GCC: Final = re.compile(r"(?:/include/c\+\+/|/lib\d*/gcc/[\w.-]{1,40}/)(\d{1,2})\b")
 _POINTED: Final = re.compile(r"(?:sm|compute)_(\d{1,2})(\d[af]?)")
+_ARCH: Final = re.compile(r"\b(?:compute|sm)_(\d{2,3}[af]?)\b")
 _NAMESPACES: Final = ("torch", "at", "c10", "caffe2")
 _IN_NAMESPACE: Final = re.compile(r"(?:at|c10|torch)(?:::(?:cuda|native|detail|impl))*")
 _NAME: Final = re.compile(r"\w+")
@@ -61,14 +62,29 @@ def read_releases(
 
 def _also(kind: Kind, machine: Machine) -> Mapping[str, str]:
     """Return the other names of the error's lines that are gone with the same or another release."""
+    if kind.row.id == "unsupported-arch":
+        return _name_also(_list_dropped(kind.subject, machine))
     if kind.row.id != "cuda-removed":
-        return {"also": "", "?also": ""}
+        return _name_also(())
     book = kind_book(machine.catalog)
     lines = (Line(number, line, line) for number, line in enumerate(machine.audience.text.splitlines()))
     read = (book.read_line(line, line.text.strip()) for line in lines)
     names = (each.subject for each in read if each and each.row is kind.row and each.subject != kind.subject)
+    return _name_also(names)
+
+
+def _name_also(names: Iterable[str]) -> Mapping[str, str]:
     also = ", ".join(dict.fromkeys(names))
     return {"also": also, "?also": f" (and {also})" if also else ""}
+
+
+def _list_dropped(subject: str, machine: Machine) -> Sequence[str]:
+    """Return the other architectures of nvcc's command that the CUDA which lacks this one lacks, too."""
+    own = _find_knowing(subject, machine)
+    named = _ARCH.findall(machine.value("arch flags")) if own else ()
+    known = {f"compute_{each}": _find_knowing(f"compute_{each}", machine) for each in named}
+    number = subject.rpartition("_")[2]
+    return [name for name, rows in known.items() if rows and {*rows} <= {*own} and not name.endswith(number)]
 
 
 def _versions(machine: Machine) -> Mapping[str, str]:
@@ -138,18 +154,21 @@ def _cuda_rows(catalog: Catalog) -> Sequence[CudaRow]:
 
 def _arch_has(subject: str, machine: Machine) -> str:
     """Return which CUDA releases know a GPU architecture (sm_86, compute_90a); "" for no such name."""
-    name = re.fullmatch(r"(?:sm|compute|lto)_(\d{1,2})(\d)[af]?", subject)
     rows = _cuda_rows(machine.catalog)
-    known = [
-        row.version
-        for row in rows
-        if name and f"{name[1]}.{name[2]}" in (each.rstrip("af") for each in row.archs)
-    ]
+    known = _find_knowing(subject, machine)
     if not known:
         return ""
     first = "" if known[0] == rows[0].version else f"from {known[0]} on"
     last = "" if known[-1] == rows[-1].version else f"up to {known[-1]}"
     return f"CUDA has it {' '.join(filter(None, (first, last)))}" if first or last else ""
+
+
+def _find_knowing(subject: str, machine: Machine) -> Sequence[str]:
+    """Return the CUDA releases that know a GPU architecture."""
+    name = re.fullmatch(r"(?:sm|compute|lto)_(\d{1,2})(\d)[af]?", subject)
+    pointed = f"{name[1]}.{name[2]}" if name else ""
+    rows = _cuda_rows(machine.catalog)
+    return [row.version for row in rows if pointed in (each.rstrip("af") for each in row.archs)]
 
 
 def _grouped(newest: Mapping[str, Version]) -> Sequence[tuple[Version, Sequence[str]]]:

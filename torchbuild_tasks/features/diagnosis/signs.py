@@ -38,13 +38,19 @@ _AT_LEAST: Final = re.compile(
     r".*?\b(?:gcc|g\+\+|gnu c\S*)(?![\w/-])[^\d\n]{0,60}(\d{1,2})(?:\.\d|\b)"
 )
 # uv: the platform of this system, and those of the wheels that there are.
-_HERE: Final = re.compile(r"You're on \w{1,20} \(['`]?manylinux_2_(\d{1,2})_(\w{1,20})['`]?\)")
-_WHEELS: Final = re.compile(r"only has wheels for the following platforms?: ([\w`', .]{3,400})")
+_HERE: Final = re.compile(
+    r"(?:You're on \w{1,20} \(|matching platform tag \(e\.g\., )['`]?manylinux_2_(\d{1,2})_(\w{1,20})['`]?\)"
+)
+_WHEELS: Final = re.compile(
+    r"(?:only has wheels for|[Ww]heels are available for [^\n]{1,100}? on) the following platforms?: "
+    r"([\w`', .]{3,400})"
+)
 # A name that is not defined, and the strings of the C++ ABI before GCC 5 in a mangled one.
 _UNDEFINED: Final = re.compile(
     r"(?i:undefined (?:symbol|reference to)|unresolved external symbol):? [`'‘\"]?([^\s'’\"][^'’\"\n]{1,600})"
 )
 _OLD_STRINGS: Final = re.compile(r"_Z\w*?(?:RK?|PK?|[a-zE_\d])Ss(?![a-z])|\bstd::string\b")
+_OF_TYPE: Final = ": Invalid type"  # Cython, of a type in brackets
 # The part of -march that has an instruction of AArch64. Source: gas's manual, AArch64 extensions.
 _ARM: Final = {
     "dotprod": "sdot udot",
@@ -69,6 +75,8 @@ def read_signs(machine: Machine, line: str, kind: Kind | None = None) -> Mapping
     return {
         **found_in_text,
         "meant": _meant(subject, line),
+        "narrow tools": found_in_text["narrow tools"] if machine.value("wide python") else "",
+        "numpy type": found_in_text["numpy type"] or (machine.value("lost type") if _OF_TYPE in line else ""),
         "triton": found_in_text["triton"] or machine.value("ptxas of triton"),
         "driver runs": f"{driver[1]}.{driver[2]}" if driver else "",
         "driver major": driver[1] if driver else "",
@@ -90,6 +98,7 @@ def read_signs(machine: Machine, line: str, kind: Kind | None = None) -> Mapping
         "offered gcc": machine.value(f"offered:g++-{newest}") if newest else "",
         "arm feature": _arm_feature(subject),
         "abi of log": _abi_flag(machine.value("abi flag"), text),
+        "old strings": next(filter(_OLD_STRINGS.search, _UNDEFINED.findall(text)), ""),
         **_glibc(text),
     }
 
