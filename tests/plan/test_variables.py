@@ -426,6 +426,7 @@ def test_a_flag_that_another_one_makes_void_is_reported(flags: dict[str, Any], s
         {"preset": "minimal"},
         {"from_wheel": "auto"},
         {"from_wheel": "auto", "jobs": 4, "with_extension": ("xformers",)},
+        {"from_wheel": "auto", "auto": True, "jobs": 4, "cache": "ccache", "linker": "lld"},
         {"torch": "2.9", "url": "https://host/x.git"},
     ],
 )

@@ -11,6 +11,7 @@ from typing import Any, Final
 from torchbuild_tasks.build.history import longest_build
 from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Planned, Reporter
+from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.errors import TorchbuildError
 from torchbuild_tasks.facts.wheel import VERSION_FILE, identify
 from torchbuild_tasks.features.wheel_overlay.act import COMPILED, SETTINGS, TARGET
@@ -51,6 +52,7 @@ from torchbuild_tasks.model import BuildPlan, Choice, Finding
 from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.requirements import missing_from_files
 from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.values import parse_json, replace
 
@@ -71,6 +73,8 @@ def preview(question: Question, plan: BuildPlan) -> BuildPlan:
         case "path":
             return _preview_local(planned, find_named_wheels(planned, Path(word).expanduser()), word)
         case "address" | "version":
+            if not word.startswith("file:") and (lack := _check_offline(question, word)):
+                return _refuse(plan, *lack)
             return _add_choice(plan, Choice(name="wheel", value=word, because=_LATER, source="flag"))
     return _refuse(plan, obstacle(f"--from-wheel {word}: {NO_PLACE}"))
 
@@ -79,19 +83,26 @@ def _preview_auto(planned: Planned, wheels: str | None) -> BuildPlan:
     for wheel in local_wheels(planned, wheels, []):
         if not check_wheel(planned, wheel):
             return _plan_with_wheel(planned, wheel)
-    release = nearest_release(planned)
-    if release is None:
-        return _add_choice(
-            planned.plan,
-            Choice(name="wheel", value=indexed_version(release_of(planned), planned.plan), because=_LATER),
-        )
-    version, reached = release
-    if obstacles := find_obstacles(planned, reached):
+    version, reached = nearest_release(planned) or (release_of(planned), None)
+    if reached is not None and (obstacles := find_obstacles(planned, reached)):
         return _refuse(planned.plan, *obstacles)
     because = f"{_differs(planned.plan)} differs from this release; it would be downloaded"
-    return _add_choice(
-        planned.plan, Choice(name="wheel", value=indexed_version(version, planned.plan), because=because)
-    )
+    value = indexed_version(version, planned.plan)
+    if lack := _check_offline(planned.question, value):
+        return _refuse(planned.plan, *lack)
+    known = because if reached is not None else _LATER
+    return _add_choice(planned.plan, Choice(name="wheel", value=value, because=known))
+
+
+def _check_offline(question: Question, word: str) -> tuple[Finding, ...]:
+    """Report that a wheel that would be downloaded is none with --offline; a folder may have been brought."""
+    if not question.given("offline") or "file:" in question.value("mirror", ""):
+        return ()
+    brought = question.facts.brought
+    if parse_version(word) and brought and not missing_from_files(brought.wheels, (f"torch=={word}",)):
+        return ()
+    text = f"--offline, and the wheel of torch {word} is not here: it would be downloaded"
+    return (obstacle(text, "Bring it from where there is a network, and name it: --from-wheel FILE."),)
 
 
 def _preview_local(planned: Planned, wheels: list[Wheel], word: str) -> BuildPlan:
@@ -146,7 +157,7 @@ def settle_auto(question: Question, decide: Decide, store: Path, report: Reporte
     )
     # A wheel excludes --watch; the front keeps watching by the request that it has.
     watch = question.request.watch and word is None
-    request = dataclasses.replace(question.request, auto=False, from_wheel=word, target=target, watch=watch)
+    request = dataclasses.replace(question.request, from_wheel=word, target=target, watch=watch)
     return replace(question, request=request)
 
 
