@@ -48,7 +48,7 @@ from torchbuild_tasks.features.wheel_overlay.find import (
     release_of,
 )
 from torchbuild_tasks.features.wheel_overlay.mixed import BUILD_FILE, check_change, replaced_files
-from torchbuild_tasks.model import BuildPlan, Choice, Finding
+from torchbuild_tasks.model import BuildPlan, Choice, Finding, verdict
 from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
@@ -73,9 +73,8 @@ def preview(question: Question, plan: BuildPlan) -> BuildPlan:
         case "path":
             return _preview_local(planned, find_named_wheels(planned, Path(word).expanduser()), word)
         case "address" | "version":
-            if not word.startswith("file:") and (lack := _check_offline(question, word)):
-                return _refuse(plan, *lack)
-            return _add_choice(plan, Choice(name="wheel", value=word, because=_LATER, source="flag"))
+            choice = Choice(name="wheel", value=word, because=_LATER, source="flag")
+            return _warn_offline(question, _add_choice(plan, choice), word)
     return _refuse(plan, obstacle(f"--from-wheel {word}: {NO_PLACE}"))
 
 
@@ -88,21 +87,24 @@ def _preview_auto(planned: Planned, wheels: str | None) -> BuildPlan:
         return _refuse(planned.plan, *obstacles)
     because = f"{_differs(planned.plan)} differs from this release; it would be downloaded"
     value = indexed_version(version, planned.plan)
-    if lack := _check_offline(planned.question, value):
-        return _refuse(planned.plan, *lack)
     known = because if reached is not None else _LATER
-    return _add_choice(planned.plan, Choice(name="wheel", value=value, because=known))
+    plan = _add_choice(planned.plan, Choice(name="wheel", value=value, because=known))
+    return _warn_offline(planned.question, plan, value)
 
 
-def _check_offline(question: Question, word: str) -> tuple[Finding, ...]:
-    """Report that a wheel that would be downloaded is none with --offline; a folder may have been brought."""
-    if not question.given("offline") or "file:" in question.value("mirror", ""):
-        return ()
+def _warn_offline(question: Question, plan: BuildPlan, word: str) -> BuildPlan:
+    """Return the plan with a warning where --offline may prevent the download; the build asks pip's places."""
+    mirrored = "file:" in question.value("mirror", "")
+    if not question.given("offline") or mirrored or word.startswith("file:"):
+        return plan
     brought = question.facts.brought
     if parse_version(word) and brought and not missing_from_files(brought.wheels, (f"torch=={word}",)):
-        return ()
-    text = f"--offline, and the wheel of torch {word} is not here: it would be downloaded"
-    return (obstacle(text, "Bring it from where there is a network, and name it: --from-wheel FILE."),)
+        return plan
+    text = f"--offline, and the wheel of torch would be downloaded ({word}): the build takes it from places "
+    text += "on this machine alone, and --wheels has none of it"
+    fix = "Bring it from where there is a network, and name it: --from-wheel FILE."
+    findings = (*plan.findings, Finding.warn("from-wheel", text, fix))
+    return replace(plan, findings=findings, verdict=verdict(findings))
 
 
 def _preview_local(planned: Planned, wheels: list[Wheel], word: str) -> BuildPlan:
