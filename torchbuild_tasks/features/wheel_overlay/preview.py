@@ -93,7 +93,7 @@ def _preview_auto(planned: Planned, wheels: str | None) -> BuildPlan:
 
 
 def _warn_offline(question: Question, plan: BuildPlan, word: str) -> BuildPlan:
-    """Return the plan with a warning where --offline may prevent the download; the build asks pip's places."""
+    """Return the plan, with a warning where --offline may prevent a download; builds ask all of pip."""
     mirrored = "file:" in question.value("mirror", "")
     if not question.given("offline") or mirrored or word.startswith("file:"):
         return plan
