@@ -20,6 +20,7 @@ from torchbuild_tasks.facts.answers import KEPT_FILE
 from torchbuild_tasks.features.builds.named_build import Named, Place
 from torchbuild_tasks.model import Facts
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.names import check_own
 from torchbuild_tasks.plan.settings import NamedBuild
 from torchbuild_tasks.values import dumps, replace
 
@@ -80,7 +81,10 @@ def test_a_described_machine_plans_a_named_build_whose_worktree_is_to_come(
     tree = question.facts.tree
     assert (tree.problem, tree.version, tree.root) == (None, "2.6.0a0", str(place.folder))
     assert question.settings.seen_from == str(checkout)
-    assert context.look(BuildRequest(name="debug", facts=str(dump))).facts.tree == linux_facts().tree
+    monkeypatch.setenv("TORCHBUILD_JBOS", "4")
+    described = context.look(BuildRequest(name="debug", facts=str(dump)))
+    assert described.facts.tree == linux_facts().tree
+    assert "Did you mean TORCHBUILD_JOBS?" in [each.fix for each in check_own(described)]
 
 
 @needs_posix_paths

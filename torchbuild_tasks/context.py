@@ -17,6 +17,7 @@ from torchbuild_tasks.catalog.templates import load_templates
 from torchbuild_tasks.errors import PlanRefused, TorchbuildError, UsageError
 from torchbuild_tasks.facts.answers import Answers
 from torchbuild_tasks.facts.gather import gather
+from torchbuild_tasks.facts.machine import own_names
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.facts.settings import find_settings, find_user_settings
 from torchbuild_tasks.facts.store import look_at_brought, store_folder
@@ -314,6 +315,8 @@ def look(
 def _described(request: BuildRequest, source: str | None, settings: Settings, catalog: Catalog) -> Facts:
     """Return another machine's facts, with the local checkout that `source` names, not built yet."""
     facts = read_facts(Path(str(request.facts)))
+    # This command is given its flags by the variables of this machine.
+    facts = replace(facts, own=own_names(os.environ, ignore_case=os.name == "nt"))
     if source is None:
         return facts
     tree = look_at_tree(Probe(), source, _read_by_front_end(catalog), tags=bool(request.torch))

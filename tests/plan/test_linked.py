@@ -164,3 +164,13 @@ def test_magma_is_named_by_what_its_module_reads_and_can_be_made() -> None:
     (finding,) = told(plan)
     assert "--set MAGMA_HOME=FOLDER" in finding.fix
     assert "torchbuild helpers build magma --cuda" in finding.fix
+
+
+def test_what_nvidia_packs_is_named_by_the_package_of_its_repository() -> None:
+    for system, package in (("Ubuntu 24.04 LTS", "libnccl-dev"), ("Fedora Linux 41", "libnccl-devel")):
+        host = Host(os="linux", arch="x86_64", distribution=system)
+        seen = cuda_facts(toolkit("12.8"), host=host, tree=tree(version="2.9.1"))
+        (finding,) = told(plan_of(seen, cuda=True, set=("USE_SYSTEM_NCCL=1",)))
+        assert f"install {package}; or" in finding.fix and "NVIDIA's repository" in finding.fix
+    windows = told(plan_of(facts(), set=("USE_GLOG=1",)))
+    assert "NVIDIA" not in windows[0].fix

@@ -129,7 +129,11 @@ PLAIN: dict[str, tuple[Facts, str, str]] = {
         "~/pytorch",
     ),
     "a disk called so elsewhere": (linux_facts(tree=tree(root="/mnt/c/src/pytorch")), "ok", ""),
-    "OneDrive": (windows_facts(tree=tree(root=r"C:\Users\Ada\OneDrive\pytorch")), "warn", "pause"),
+    "OneDrive": (
+        windows_facts(tree=tree(root=r"C:\Users\Ada\OneDrive\pytorch")),
+        "warn",
+        r"'C:\\Users\\Ada\\OneDrive\\pytorch' has .*pause",
+    ),
     "NO_CUDA, 1.0": (
         linux_facts(environ={"NO_CUDA": "1"}, tree=of("1.0.1"), pythons=(python(version="3.6.9"),)),
         "ok warn",

@@ -33,6 +33,7 @@ from torchbuild_tasks.plan.variables import (
     is_off,
     unset_refused,
 )
+from torchbuild_tasks.values import replace
 
 NAME = "USE_KINETO"  # the preset dev sets it to 0
 
@@ -425,6 +426,7 @@ def test_a_flag_that_another_one_makes_void_is_reported(flags: dict[str, Any], s
         {"preset": "minimal"},
         {"from_wheel": "auto"},
         {"from_wheel": "auto", "jobs": 4, "with_extension": ("xformers",)},
+        {"from_wheel": "auto", "auto": True, "jobs": 4, "cache": "ccache", "linker": "lld"},
         {"torch": "2.9", "url": "https://host/x.git"},
     ],
 )
@@ -458,11 +460,11 @@ def test_where_no_toolkit_is_here_the_way_to_cuda_names_one() -> None:
     [
         ({"arch": "8.6"}, {"TORCH_CUDA_ARCH_LIST": "8.9"}, "arch"),
         ({"arch": "8.6"}, {"TORCH_CUDA_ARCH_LIST": "8.6"}, ""),
-        ({"jobs": 3}, {"MAX_JOBS": "4"}, "MAX_JOBS"),
+        ({"jobs": 3}, {"MAX_JOBS": "4"}, "jobs"),
         ({"cuda_toolkit": "12.8"}, {"CUDA_HOME": "/usr/local/cuda-12.4"}, "cuda-toolkit"),
         ({"cuda_toolkit": "12.8"}, {"CUDA_HOME": "/usr/local/cuda-12.8"}, ""),
-        ({"cuda": True}, {"USE_CUDA": "0"}, "USE_CUDA"),
-        ({"cpu": True}, {"USE_CUDA": "ON"}, "USE_CUDA"),
+        ({"cuda": True}, {"USE_CUDA": "0"}, "cuda"),
+        ({"cpu": True}, {"USE_CUDA": "ON"}, "cpu"),
         ({"cpu": True}, {"USE_CUDA": "0"}, ""),
     ],
 )
@@ -474,9 +476,24 @@ def test_a_settings_file_that_contradicts_itself_is_told_what_counts(
     assert len(told) == bool(counts) and all(text.endswith(f"; {counts} counts") for text in told)
     if "jobs" in values:
         assert not [f for f in check_variables(ask(said=said, jobs=2)) if "contradicts itself" in f.text]
-        assert [c.value for c in plan_of(said=said).choices if c.name == "jobs"] == [variables["MAX_JOBS"]]
-    if "cuda" in values:
-        assert not is_cuda(ask(said=said))
+        assert [c.value for c in plan_of(said=said).choices if c.name == "jobs"] == ["3"]
+    if {"cuda", "cpu"} & values.keys():
+        assert is_cuda(ask(said=said)) == ("cuda" in values)
+
+
+@each_case(
+    ("values", "variables", "places", "cuda"),
+    [
+        ({"cuda": True}, {"USE_CUDA": "0"}, {"cuda": "/home/me/wide.toml"}, False),
+        ({"cpu": True}, {"USE_CUDA": "1"}, {"cpu": "/home/me/wide.toml"}, True),
+        ({"cuda": True}, {"USE_CUDA": "0"}, {"set.USE_CUDA": "/home/me/wide.toml"}, True),
+        ({"cuda": True}, {"USE_CUDA": "0"}, {}, True),
+    ],
+)
+def test_what_the_user_wide_file_says_is_weaker_by_whatever_name(
+    values: dict[str, Any], variables: dict[str, str], places: dict[str, str], cuda: bool
+) -> None:
+    assert is_cuda(ask(said=replace(settings(values, variables), places=places))) == cuda
 
 
 def test_threads_by_openmp_need_openmp() -> None:

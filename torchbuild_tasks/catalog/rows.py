@@ -205,6 +205,7 @@ class LinkedRow(FilesRow, frozen=True, kw_only=True, forbid_unknown_fields=True)
     A package `python` brings it, too. `without` is what happens where it is missing, `own` the folder of the
     checkout's own. With `toolkit` it is looked for among CUDA's libraries and parts. `only` is the one
     variable to name it by, where CMAKE_PREFIX_PATH leads not every module, or not every layout, to it.
+    `nvidia` is its package in NVIDIA's repository, as apt calls it.
     """
 
     switches: tuple[str, ...]
@@ -212,6 +213,7 @@ class LinkedRow(FilesRow, frozen=True, kw_only=True, forbid_unknown_fields=True)
     any: tuple[str, ...] = ()
     python: str = ""
     package: str = ""
+    nvidia: str = ""
     os: str = ""
     own: str = ""
     only: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import pathlib
 import time
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,22 @@ def plan(request: BuildRequest, report: Reporter) -> Outcome:
         return foresee(request, request.what_if)
     from torchbuild_tasks import flow
 
-    return _show_plan(request, flow.preview_build(request))
+    several = request.python and "," in request.python and not pathlib.Path(request.python).exists()
+    planned = _plan_each(request) if several else None
+    return _show_plan(request, planned or flow.preview_build(request))
+
+
+def _plan_each(request: BuildRequest) -> BuildPlan | None:
+    """Plan for each Python of a list; return the first, with what is found of the others, of wheels alone."""
+    from torchbuild_tasks import flow
+    from torchbuild_tasks.features.pythons.choose import split_pythons, with_others
+
+    first, *others = split_pythons(request.python)
+    planned = flow.preview_build(dataclasses.replace(request, python=first))
+    if planned.mode != "wheel":
+        return None
+    each = {name: flow.preview_build(dataclasses.replace(request, python=name)) for name in others}
+    return with_others(planned, first, each)
 
 
 def _show_plan(request: BuildRequest, build_plan: BuildPlan) -> Outcome:

@@ -279,7 +279,7 @@ def _of_several(question: Question, asked: str) -> Finding:
     """Refuse a list of Pythons where one is planned; `build` takes the list apart before it plans."""
     one = f"--python {asked.partition(',')[0].strip()}"
     if question.value("mode", "develop") == "wheel":
-        text = f"--python {asked} names several, and a plan is for one; `build` takes the list"
+        text = f"--python {asked} names several, and this is for one; `plan` and `build` take the list"
         return Finding.error("python", text, f"Name one: {one}")
     text = f"--python {asked} names several, and only --mode wheel builds for each of them"
     return Finding.error("python", text, f"Name one: {one}; `build --mode wheel` takes the list.")

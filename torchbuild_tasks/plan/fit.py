@@ -111,7 +111,7 @@ def _check_characters(question: Question, variables: Mapping[str, str]) -> Itera
         here = here and (generates or not row.upstream) and row.breaks not in told
         if here and applies(row.torch, question.version) and _is_on(row, variables):
             told.add(row.breaks)
-            text = f"{tree.root!r} has {row.character!r} in its path: {row.breaks}"
+            text = f"'{tree.root}' has {row.character!r} in its path: {row.breaks}"
             yield Finding(id="path", status=row.status, text=text, fix=row.fix)
 
 

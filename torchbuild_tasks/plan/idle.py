@@ -40,7 +40,9 @@ def _is_offline(question: Question) -> bool:
 
 
 def _is_wheel(question: Question) -> bool:
-    return bool(question.request.from_wheel) and not question.request.mixed
+    """Say whether the user wants a wheel's libraries; --auto takes them by itself, or compiles."""
+    request = question.request
+    return bool(request.from_wheel) and not (request.mixed or request.auto)
 
 
 def _has_companions(question: Question) -> bool:
@@ -120,7 +122,7 @@ def check_idle(question: Question) -> Iterator[Finding]:
             yield _report(question, row, " ".join(words))
 
 
-def _against_cuda(question: Question) -> str:
+def against_cuda(question: Question) -> str:
     """Return what stands on the command line and contradicts --cuda."""
     wanted = question.assignments.get("USE_CUDA")
     return "--cpu" if question.request.cpu else f"--set USE_CUDA={wanted}" if wanted else ""
@@ -138,7 +140,7 @@ def _flags_of_cuda(question: Question) -> str:
 def _report(question: Question, row: _Idle, said: str) -> Finding:
     way = row.fix
     if way == _ADD_CUDA:
-        against = _against_cuda(question)
+        against = against_cuda(question)
         flags = _flags_of_cuda(question)
         way = f"put {flags} in the place of {against}" if against else f"add {flags}"
     fix = f"Drop it, or {way}." if way else "Drop it."

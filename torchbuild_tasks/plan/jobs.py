@@ -15,7 +15,7 @@ from torchbuild_tasks.catalog.match import admits, memory_row, variable_row
 from torchbuild_tasks.model import Choice, Cpu, Finding, Memory
 from torchbuild_tasks.model.history import PastPeak, Peak
 from torchbuild_tasks.plan.names import FLAG_VARIABLES
-from torchbuild_tasks.plan.question import LAYERS, Question
+from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda
 from torchbuild_tasks.values import replace
 
@@ -66,16 +66,11 @@ def choose_jobs(question: Question, build_type: str, kind: str = "") -> Choice:
 
     `kind` is that of memory.toml which the heaviest of them are ("" for torch's own).
     """
-    given = question.given("jobs")
-    layer = LAYERS.index(given[1]) if given else len(LAYERS)
-    # In one settings file the variable counts.
-    own = given is not None and given[1] != "torchbuild.toml"
-    for name in FLAG_VARIABLES["jobs"]:
-        asked = decide(question, name)
-        if asked and asked.value and not (own and layer <= LAYERS.index(asked.source)):
-            return replace(asked, name="jobs", because=f"{name}: {asked.because}")
+    if asked := question.asked("jobs", *FLAG_VARIABLES["jobs"]):
+        because = asked.because if asked.name == "jobs" else f"{asked.name}: {asked.because}"
+        return replace(asked, name="jobs", because=because)
     number, why = _count_jobs(question, build_type, kind)
-    return question.choose("jobs", "jobs", str(number), why)
+    return Choice(name="jobs", value=str(number), because=why)
 
 
 def choose_heavy_jobs(question: Question, build_type: str) -> Choice | None:

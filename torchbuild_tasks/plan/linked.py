@@ -29,6 +29,9 @@ _ENDS: Final[Mapping[str, tuple[str, Status]]] = {
 _OWN_CHECK: Final = "USE_CUDNN"  # is told of whether it is asked for or not (plan/cuda/checks.py)
 
 
+_REPOSITORY: Final = "developer.download.nvidia.com/compute/cuda/repos"
+
+
 class Unlinked(NamedTuple):
     """A switch, and what it links with that was not found; `looked` says whether it was looked for."""
 
@@ -166,6 +169,8 @@ def _ways(question: Question, choice: Choice, rows: tuple[LinkedRow, ...]) -> It
     """Yield each way out: with it or without it."""
     if line := _install(question, rows):
         yield f"install what it needs: {line}"
+    if line := _install_of_nvidia(question, rows):
+        yield f"install it from NVIDIA's repository ({_REPOSITORY}): {line}"
     named = [row.only or PREFIX_PATH for row in rows if not row.toolkit]
     named += [row.only or name for row in rows if row.toolkit for name in _variables(row)[-1:]]
     made = (source.name for source in question.catalog.helper_source if source.os == question.facts.host.os)
@@ -183,3 +188,12 @@ def _install(question: Question, rows: tuple[LinkedRow, ...]) -> str:
     words = [package_name(catalog, manager, row.package) if row.package else "" for row in rows]
     packages = " ".join(shlex.quote(word) for text in words for word in text.split())
     return installer(facts, catalog).format(package=packages) if all(words) else ""
+
+
+def _install_of_nvidia(question: Question, rows: tuple[LinkedRow, ...]) -> str:
+    """Return the command that installs what NVIDIA's repository has of it; "" where no system's has."""
+    manager = system_manager(question.facts, question.catalog)
+    ends = {"apt": "-dev", **dict.fromkeys(("dnf", "yum", "zypper"), "-devel")}
+    end = ends.get(manager)
+    words = [f"{row.nvidia.removesuffix('-dev')}{end}" for row in rows if row.nvidia and end]
+    return installer(question.facts, question.catalog).format(package=" ".join(words)) if words else ""

@@ -48,7 +48,8 @@ class Question(msgspec.Struct, frozen=True, dict=True):
 
     def with_toolkit(self, word: str, assignments: tuple[str, ...]) -> Question:
         """Return the question with another --cuda-toolkit, and of the --set flags these."""
-        request = replace(self.request, cuda_toolkit=word, set=assignments)
+        kept = tuple(name for name in self.request.from_environment if name != "cuda_toolkit")
+        request = replace(self.request, cuda_toolkit=word, set=assignments, from_environment=kept)
         asked = replace(self, request=request)
         return asked._with_derived(self) if assignments == self.request.set else asked
 
@@ -155,17 +156,21 @@ class Question(msgspec.Struct, frozen=True, dict=True):
             return Choice(name=label, value=str(given[0]), because=given[2], source=given[1])
         return Choice(name=label, value=default, because=because)
 
-    def asked(self, field: str, variable: str) -> Choice | None:
-        """Return what a field or the variable that says the same asks for: that of the stronger layer.
+    def asked(self, field: str, *variables: str) -> Choice | None:
+        """Return what a field or the variables that say the same ask for: that of the stronger layer.
 
-        In one layer the field counts.
+        In one layer, and in one table of a settings file, the field counts, and then the first variable.
         """
-        named = self.decided.get(variable)
-        given = self.given(field)
-        by_name = named if named and named.value else None
-        if given is None or (by_name and LAYERS.index(by_name.source) < LAYERS.index(given[1])):
-            return by_name
-        return Choice(name=variable, value=str(given[0]), because=given[2], source=given[1])
+        named = [choice for choice in map(self.decided.get, variables) if choice and choice.value]
+        found = [(self._rank(choice.source, f"set.{choice.name}"), choice) for choice in named]
+        if given := self.given(field):
+            own = Choice(name=field, value=str(given[0]), because=given[2], source=given[1])
+            found.insert(0, (self._rank(own.source, field), own))
+        return min(found, key=lambda pair: pair[0])[1] if found else None
+
+    def _rank(self, layer: Source, key: str) -> tuple[int, int]:
+        """Return where something stands in the precedence; of the settings also by table and file."""
+        return LAYERS.index(layer), self.settings.rank(key) if layer == "torchbuild.toml" else 0
 
     @cached_property
     def assignments(self) -> Mapping[str, str]:
@@ -206,16 +211,24 @@ class Question(msgspec.Struct, frozen=True, dict=True):
                 yield Choice(name="USE_CUDA", value=value, because=because, source=layer)
         for name, value in self.facts.environ.items():
             yield Choice(name=name, value=value, because=f"{name} in the environment", source="environment")
-        for name, value in self.settings.variables.items():
-            because = f"[set] in {self.settings.place(f'set.{name}')}"
-            yield Choice(name=name, value=value, because=because, source="torchbuild.toml")
-        for device, value in _DEVICES:
-            if given := self.given(device):
-                yield Choice(name="USE_CUDA", value=value, because=given[2], source=given[1])
+        yield from self._in_settings()
         for name, value in self._preset_variables().items():
             because = "; ".join(filter(None, (f"preset {self.preset.value}", self._say_saving(name, value))))
             yield Choice(name=name, value=value, because=because, source="preset")
         yield Choice(name="USE_CUDA", value="0", because="a CPU build unless --cuda is given")
+
+    def _in_settings(self) -> Iterator[Choice]:
+        """Yield what the settings say, the strongest table first; in one the key counts before [set]."""
+        said = {}
+        for device, value in _DEVICES:
+            if self.settings.values.get(device):
+                because = f"{device} in {self.settings.place(device)}"
+                said[device] = ("USE_CUDA", value, because)
+        for name, value in self.settings.variables.items():
+            said[f"set.{name}"] = (name, value, f"[set] in {self.settings.place(f'set.{name}')}")
+        for key in sorted(said, key=self.settings.rank):
+            name, value, because = said[key]
+            yield Choice(name=name, value=value, because=because, source="torchbuild.toml")
 
     def _preset_variables(self) -> dict[str, str]:
         """Return the variables of the chosen preset that this checkout reads, with the system's overlay."""

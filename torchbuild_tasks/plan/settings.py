@@ -149,6 +149,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         owner = self.build.origins.get(name) if self.build else None
         return f"[builds.{owner}] in {self.path}" if owner else self.places.get(name, str(self.path))
 
+    def rank(self, name: str) -> int:
+        """Return the rank of a field, or of a variable as `set.NAME`: a build, the file, the wide one."""
+        if self.build and name in self.build.origins:
+            return 0
+        return 2 if name in self.places else 1
+
 
 def flag_or_setting(request: BuildRequest, settings: Settings, name: str) -> Any:
     """Return what the flag of a field says, else the settings file; None where neither says anything."""

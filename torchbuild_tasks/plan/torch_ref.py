@@ -112,7 +112,7 @@ def _unknown(word: str, source: str, near: Iterable[str]) -> UsageError:
     names = " and ".join(near)
     hint = f"; the nearest: {names}" if names else ""
     return UsageError(
-        f"{source} {word!r}: no such torch is known{hint}",
+        f"{source} '{word}': no such torch is known{hint}",
         next_step="`versions` lists the known ones. Another tag or branch is named as git names it "
         "(tags/v9.9.0, release/9.9), a commit by 7 of its digits or more.",
     )

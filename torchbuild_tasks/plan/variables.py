@@ -182,8 +182,7 @@ def _check_file(question: Question) -> Iterator[Finding]:
         if not same:
             key = f"{flag_name(field)[2:]} = {str(given[0]).lower() if device else given[0]}"
             text = f"{place} contradicts itself: {key}, and [set] {name} = {other}"
-            counts = name if device or field == "jobs" else flag_name(field)[2:]
-            yield Finding.warn("variable", f"{text}; {counts} counts", "Keep one of them.")
+            yield Finding.warn("variable", f"{text}; {flag_name(field)[2:]} counts", "Keep one of them.")
 
 
 def _check_clash(question: Question) -> Iterator[Finding]:

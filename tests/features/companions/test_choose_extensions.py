@@ -96,6 +96,9 @@ def test_the_source_of_the_users_own_is_not_changed() -> None:
 def test_what_is_for_gpus_only_is_refused_for_a_torch_without() -> None:
     plan = plan_of(facts(), with_extension=("flash-attn",))
     assert found(plan.findings, "flash-attn").status == "error" and plan.verdict == "refuse"
+    assert found(plan.findings, "flash-attn").fix.startswith("Add --cuda, or")
+    beside = plan_of(facts(), with_extension=("flash-attn",), cpu=True).findings
+    assert found(beside, "flash-attn").fix.startswith("Put --cuda in the place of --cpu, or")
     assert (
         found(plan_of(facts(), with_extension=("flash-attn",), cuda=True).findings, "flash-attn").status
         == "ok"

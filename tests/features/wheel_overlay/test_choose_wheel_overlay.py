@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.for_each import each_case
 from tests.support.jetsons import orin_nano, thor
-from tests.support.machines import ask, linux_facts, plan_of, with_tree
+from tests.support.machines import ask, linux_facts, plan_of, plan_of_question, with_tree
 from torchbuild_tasks.build.outputs import patterns
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import INSTALL_GIT
@@ -29,7 +29,8 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
     why_other_cuda,
     why_unsuitable,
 )
-from torchbuild_tasks.model import Expectation, Facts, Host, TreeReads
+from torchbuild_tasks.features.wheel_overlay.preview import preview
+from torchbuild_tasks.model import Brought, Expectation, Facts, Host, TreeReads
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.plan.wheel_tags import python_tags
 from torchbuild_tasks.text.show import commands
@@ -524,6 +525,34 @@ def test_a_flag_of_compiles_is_told_where_nothing_is_compiled() -> None:
     plan = plan_of(mixable(), from_wheel="auto", build_type="Debug")
     told = [each for each in plan.findings if each.status == "warn" and "--build-type Debug" in each.text]
     assert len(told) == 1 and "--from-wheel compiles nothing" in told[0].text
+
+
+def test_a_wheel_for_another_kind_of_device_is_refused() -> None:
+    address = "https://example.org/torch-2.6.0%2Bxpu-cp312-cp312-linux_x86_64.whl"
+    for word, kind in (("2.6.0+rocm6.4", "ROCm"), (address, "XPU"), ("2.6.0+cpu", ""), ("auto", "")):
+        plan = plan_of(linux_facts(), from_wheel=word)
+        told = [each.text for each in plan.findings if "only wheels for CPUs and CUDA" in each.text]
+        assert len(told) == bool(kind) and all(f"is for {kind}, " in text for text in told)
+
+
+@pytest.mark.parametrize(
+    ("flags", "brought", "warned"),
+    [
+        ({"from_wheel": "2.6.0", "offline": True}, (), True),
+        ({"from_wheel": "2.6.0", "offline": True}, ("torch-2.6.0-cp312-cp312-linux_x86_64.whl",), False),
+        ({"from_wheel": "https://example.org/torch.whl", "offline": True}, (), True),
+        ({"from_wheel": "file:///w/torch.whl", "offline": True}, (), False),
+        ({"from_wheel": "2.6.0", "offline": True, "mirror": "file:///mirror"}, (), False),
+        ({"from_wheel": "2.6.0"}, (), False),
+    ],
+)
+def test_a_wheel_that_would_be_downloaded_is_told_of_offline(
+    flags: dict[str, Any], brought: tuple[str, ...], warned: bool
+) -> None:
+    question = ask(replace(linux_facts(), brought=Brought(wheels=brought)), **flags)
+    plan = plan_of_question(question)
+    told = [each for each in preview(question, plan).findings if "would be downloaded" in each.text]
+    assert [each.status for each in told] == ["warn"] * warned
 
 
 def test_a_wheel_of_another_device_contradicts_the_flag() -> None:

@@ -116,6 +116,8 @@ def test_without_a_gpu_the_common_ones_with_a_warning() -> None:
 def test_native_needs_a_gpu() -> None:
     plan = plan_of(machine(), cuda=True, arch="native")
     assert statuses(plan.findings, ID) == ["error"]
+    fix = found(plan.findings, "architectures").fix
+    assert "common" in fix and "native" not in fix and "auto" not in fix
     assert chosen(machine("8.6"), arch="native") == "8.6"
 
 

@@ -99,6 +99,37 @@ def test_the_environment_names_one() -> None:
     assert (picked.root, picked.choice.source) == ("/usr/local/cuda-12.6", "environment")
 
 
+@each_case(
+    ("flags", "said", "environ", "root", "source"),
+    [
+        ({}, {"cuda_toolkit": "12.8"}, {"CUDA_HOME": "12.6"}, "12.6", "environment"),
+        ({}, {"cuda_toolkit": "pypi:12.8"}, {"CUDA_HOME": "12.6"}, "12.6", "environment"),
+        ({}, {"cuda_toolkit": "12.8"}, {"CUDA_PATH": "12.6"}, "12.6", "environment"),
+        ({}, {"cuda_toolkit": "12.8"}, {"CUDACXX": "12.6/bin/nvcc"}, "12.6", "environment"),
+        ({"cuda_toolkit": "12.8"}, {}, {"CUDA_HOME": "12.6"}, "12.8", "flag"),
+        ({"cuda_toolkit": "12.8"}, {"cuda_toolkit": "12.6"}, {"CUDACXX": "12.6/bin/nvcc"}, "12.8", "flag"),
+        ({}, {"cuda_toolkit": "12.8"}, {"CUDA_HOME": ""}, "12.8", "torchbuild.toml"),
+    ],
+)
+def test_a_variable_of_the_environment_counts_over_the_key_of_a_file(
+    flags: dict[str, Any], said: dict[str, Any], environ: dict[str, str], root: str, source: str
+) -> None:
+    named = {name: value and f"/usr/local/cuda-{value}" for name, value in environ.items()}
+    facts = cuda_facts(toolkit("12.8"), toolkit("12.6"), environ=named)
+    picked = choose_toolkit(ask(facts, settings(said), cuda=True, **flags))
+    assert picked.choice is not None
+    assert (picked.root, picked.choice.source) == (f"/usr/local/cuda-{root}", source)
+    if said and source == "environment":
+        assert "counts before cuda-toolkit in /src/torchbuild.toml" in picked.choice.because
+
+
+def test_the_variable_of_windows_installers_does_not() -> None:
+    facts = cuda_facts(toolkit("12.8"), toolkit("12.6"), environ={"CUDA_PATH": "/usr/local/cuda-12.6"})
+    facts = replace(facts, host=replace(facts.host, os="windows"))
+    for said, root in (({"cuda_toolkit": "12.8"}, "12.8"), ({}, "12.6")):
+        assert choose_toolkit(ask(facts, settings(said), cuda=True)).root == f"/usr/local/cuda-{root}"
+
+
 def test_the_flag_beats_the_environment_in_every_variable() -> None:
     facts = cuda_facts(toolkit("13.0"), toolkit("12.6"), environ={"CUDA_HOME": "/usr/local/cuda-12.6"})
     values = {

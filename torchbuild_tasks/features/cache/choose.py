@@ -172,6 +172,11 @@ def how_to_get(question: Question) -> str:
     return f"Install ccache ({ccache})" + (f", or t{SCCACHE[1:]}" if fetched else "")
 
 
+def _instead_of_ccache(question: Question) -> str:
+    """Return how to get ccache here, or sccache, which --cache then has to name."""
+    return f"{how_to_get(question)}.".replace("--with-helper", "--cache sccache --with-helper")
+
+
 def _get_sccache(question: Question, first: str = "") -> str:
     """Return how to get sccache here; `first` is said where it is not fetched."""
     if offers_helper(question, "sccache"):
@@ -345,7 +350,7 @@ def _problems(
         if remotes and wanted == "sccache":
             text = f"{', '.join(remote.shown for remote in remotes)}: a shared cache needs sccache, which is "
             text += "not installed; the build continues without the shared one"
-        fix = {RECC: GET_RECC, "sccache": _get_sccache(question)}.get(wanted) or f"{how_to_get(question)}."
+        fix = {RECC: GET_RECC, "sccache": _get_sccache(question)}.get(wanted) or _instead_of_ccache(question)
         if brought := [each.name for each in here if each.name != wanted == "ccache"]:
             fix = f"Install it, or take {brought[0]}, which is there: --cache {brought[0]}"
         yield Finding.warn("cache", text, fix)

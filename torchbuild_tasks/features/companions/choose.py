@@ -15,6 +15,7 @@ from torchbuild_tasks.catalog.source import CompanionReleaseRow, CompanionRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Companion, CompanionSource, Finding
 from torchbuild_tasks.plan.environment import first_python
+from torchbuild_tasks.plan.idle import against_cuda
 from torchbuild_tasks.plan.jobs import choose_jobs
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda, is_off
@@ -57,10 +58,10 @@ def read_with(words: tuple[str, ...], catalog: Catalog) -> tuple[Wanted, ...]:
         if name not in rows:
             hint = did_you_mean(name, rows)
             next_step = f"Known are {', '.join(rows)}, each also as NAME=PATH or NAME=URL@REF."
-            raise UsageError(f"--with {word!r}: no project of that name is known{hint}", next_step=next_step)
+            raise UsageError(f"--with '{word}': no project of that name is known{hint}", next_step=next_step)
         if equals and not place:
             raise UsageError(
-                f"--with {word!r} has nothing after its =", next_step=f"Write --with {name}=PATH"
+                f"--with '{word}' has nothing after its =", next_step=f"Write --with {name}=PATH"
             )
         wanted[name] = _read(rows[name], place)
     return tuple(wanted.values())
@@ -79,7 +80,7 @@ def _read_extension(word: str, catalog: Catalog) -> Wanted:
     ways = "Write NAME, NAME==VERSION, PATH, URL@REF, NAME=PATH or NAME=URL@REF."
     if named := _NAMED.fullmatch(word):
         if not named[2]:
-            raise UsageError(f"--with-extension {word!r} has nothing after its =", next_step=ways)
+            raise UsageError(f"--with-extension '{word}' has nothing after its =", next_step=ways)
         return _read(_row_of(named[1], catalog), named[2])
     if _URL.match(word):
         wanted = _read(_row_of("", catalog), word)
@@ -88,17 +89,17 @@ def _read_extension(word: str, catalog: Catalog) -> Wanted:
     if _PATH.match(word):
         called = re.split(r"[/\\]", word.rstrip("/\\"))[-1]
         if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", called):
-            raise UsageError(f"--with-extension {word!r}: the folder has no name of its own", next_step=ways)
+            raise UsageError(f"--with-extension '{word}': the folder has no name of its own", next_step=ways)
         return Wanted(row=_row_of(called, catalog), path=word)
     if (requirement := parse_requirement(word)) is None:
-        raise UsageError(f"--with-extension {word!r} is neither a name nor a place", next_step=ways)
+        raise UsageError(f"--with-extension '{word}' is neither a name nor a place", next_step=ways)
     if requirement.url or requirement.marker or requirement.extras:
-        raise UsageError(f"--with-extension {word!r}: a name and a version are enough", next_step=ways)
+        raise UsageError(f"--with-extension '{word}': a name and a version are enough", next_step=ways)
     row = _row_of(requirement.name, catalog)
     if row.extension and (row.sdist or not row.url):
         return Wanted(row=row, requirement=f"{row.sdist or row.name}{requirement.specifier}")
     if requirement.specifier:
-        text = f"--with-extension {word!r}: the source of {row.name} is a repository"
+        text = f"--with-extension '{word}': the source of {row.name} is a repository"
         raise UsageError(text, next_step=f"Name a tag of it: --with-extension {row.name}={row.url}@REF")
     return Wanted(row=row)
 
@@ -347,7 +348,9 @@ def _check_release(question: Question, wanted: Wanted) -> Finding:
     torch = question.version
     if wanted.row.cuda and not (is_cuda(question) or question.request.from_wheel):
         text = f"{name} supports only NVIDIA GPUs, and this torch is built without CUDA"
-        return Finding.error(name, text, f"Add --cuda, or leave out {name}.")
+        against = against_cuda(question)
+        way = f"Put --cuda in the place of {against}" if against else "Add --cuda"
+        return Finding.error(name, text, f"{way}, or leave out {name}.")
     if wanted.row.extension:
         text = f"whether {name} builds with torch {torch} is not known before; a failure changes nothing else"
         return Finding.ok(name, text)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from torchbuild_tasks.errors import UsageError
+from torchbuild_tasks.model import BuildPlan, Finding, verdict
 from torchbuild_tasks.model.record import VerifyReport
 from torchbuild_tasks.text.show import columns
 from torchbuild_tasks.text.words import counted
+from torchbuild_tasks.values import replace
 
 
 class MadeWheel(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +51,16 @@ def require_wheels(mode: str, python: str, others: Sequence[str]) -> None:
             f"--python {python}: wheels are made for several Pythons, and {why}.",
             next_step="Add --mode wheel, or name one Python.",
         )
+
+
+def with_others(plan: BuildPlan, first: str, others: Mapping[str, BuildPlan]) -> BuildPlan:
+    """Return the plan for the first of several Pythons, with what is found of the others."""
+    text = f"this is the plan for Python {first}; `build` also makes a wheel for {', '.join(others)}"
+    told = [Finding.ok("python", text)]
+    for other in others.values():
+        told += (each for each in other.findings if each.id.startswith("python") or each.status == "error")
+    findings = tuple(dict.fromkeys((*plan.findings, *told)))
+    return replace(plan, findings=findings, verdict=verdict(findings))
 
 
 def summary_text(wheels: Sequence[MadeWheel]) -> str:

@@ -66,7 +66,7 @@ def find(word: str, refs: Mapping[str, str], url: str) -> Revision:
     if _COMMIT.fullmatch(word):
         return _commit(word, refs, url)
     raise SourceError(
-        f"{url} has no tag, branch or commit {word!r}. Nothing was fetched.",
+        f"{url} has no tag, branch or commit '{word}'. Nothing was fetched.",
         looked=_near(word, refs),
         next_step="Name one that is there; `versions` lists the releases.",
     )

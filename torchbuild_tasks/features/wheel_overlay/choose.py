@@ -18,6 +18,7 @@ from torchbuild_tasks.errors import INSTALL_GIT
 from torchbuild_tasks.features.wheel_overlay.variants import planned_cuda
 from torchbuild_tasks.model import BuildPlan, Expectation, Facts, Finding, Freshness, Host, Way, verdict
 from torchbuild_tasks.model.wheel import Member, Wheel
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.fit import check_repository
 from torchbuild_tasks.plan.install import LIBTORCHLESS, configure_command
 from torchbuild_tasks.plan.jetson import board
@@ -53,6 +54,7 @@ _DIFFED: Final = re.compile(r"^diff --git a/(.+) b/", re.MULTILINE)
 # and manylinux2014; for these two processors, and none for musl (release notes of 2.6; pypi.org, torch).
 _NEWER_GLIBC: Final = Version("2.7a0")
 _OF_INDEX: Final = ("x86_64", "aarch64")
+_OTHER_DEVICES: Final = re.compile(r"(?:\+|%2B)(rocm|xpu)", re.IGNORECASE)  # as in torch-2.9.1+rocm6.4-...
 _RELEASE_TAG: Final = re.compile(r"v(\d+(?:\.\d+){1,3})")
 _MODULE: Final = re.compile(r"torch/_C\.(?:([^/.]+)\.)?(?:so|pyd)")
 
@@ -356,6 +358,20 @@ def _check_index(question: Question) -> Iterator[Finding]:
         yield own if word == "auto" else obstacle(text, fix)
 
 
+def _check_device(request: BuildRequest) -> Iterator[Finding]:
+    """Report a wheel, by its local version, of a device that is not known, or that a flag contradicts."""
+    if other := _OTHER_DEVICES.search(request.from_wheel or ""):
+        text = f"--from-wheel {request.from_wheel} is for {other[1].upper().replace('ROCM', 'ROCm')}, "
+        yield obstacle(
+            f"{text}and only wheels for CPUs and CUDA are known here", "Name one of these, or auto."
+        )
+    of_wheel = re.search(r"\+(cu\d{2,3}|cpu)\b", request.from_wheel or "")
+    if of_wheel and (request.cpu if of_wheel[1] != "cpu" else request.cuda):
+        device = "--cuda" if request.cuda else "--cpu"
+        text = f"{device} and --from-wheel {request.from_wheel} contradict each other"
+        yield obstacle(text, "Give one of them.")
+
+
 def _check_flags(question: Question) -> Iterable[Finding]:
     request, tree = question.request, question.facts.tree
     conflicts = {
@@ -382,11 +398,7 @@ def _check_flags(question: Question) -> Iterable[Finding]:
         fix = f"Name a wheel of {own.major}.{own.minor}, or auto. Without --from-wheel all is compiled."
         yield obstacle(text, fix)
     yield from _check_index(question)
-    of_wheel = re.search(r"\+(cu\d{2,3}|cpu)\b", request.from_wheel or "")
-    if of_wheel and (request.cpu if of_wheel[1] != "cpu" else request.cuda):
-        device = "--cuda" if request.cuda else "--cpu"
-        text = f"{device} and --from-wheel {request.from_wheel} contradict each other"
-        yield obstacle(text, "Give one of them.")
+    yield from _check_device(request)
     if request.set and not request.mixed:
         text = f"--from-wheel compiles nothing, so {' and '.join(f'--set {each}' for each in request.set)} "
         text += "has no effect" if len(request.set) == 1 else "have no effect"

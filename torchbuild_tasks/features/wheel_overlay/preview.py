@@ -11,6 +11,7 @@ from typing import Any, Final
 from torchbuild_tasks.build.history import longest_build
 from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Planned, Reporter
+from torchbuild_tasks.catalog.match import parse_version
 from torchbuild_tasks.errors import TorchbuildError
 from torchbuild_tasks.facts.wheel import VERSION_FILE, identify
 from torchbuild_tasks.features.wheel_overlay.act import COMPILED, SETTINGS, TARGET
@@ -47,10 +48,11 @@ from torchbuild_tasks.features.wheel_overlay.find import (
     release_of,
 )
 from torchbuild_tasks.features.wheel_overlay.mixed import BUILD_FILE, check_change, replaced_files
-from torchbuild_tasks.model import BuildPlan, Choice, Finding
+from torchbuild_tasks.model import BuildPlan, Choice, Finding, verdict
 from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.requirements import missing_from_files
 from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.values import parse_json, replace
 
@@ -71,7 +73,8 @@ def preview(question: Question, plan: BuildPlan) -> BuildPlan:
         case "path":
             return _preview_local(planned, find_named_wheels(planned, Path(word).expanduser()), word)
         case "address" | "version":
-            return _add_choice(plan, Choice(name="wheel", value=word, because=_LATER, source="flag"))
+            choice = Choice(name="wheel", value=word, because=_LATER, source="flag")
+            return _warn_offline(question, _add_choice(plan, choice), word)
     return _refuse(plan, obstacle(f"--from-wheel {word}: {NO_PLACE}"))
 
 
@@ -79,19 +82,29 @@ def _preview_auto(planned: Planned, wheels: str | None) -> BuildPlan:
     for wheel in local_wheels(planned, wheels, []):
         if not check_wheel(planned, wheel):
             return _plan_with_wheel(planned, wheel)
-    release = nearest_release(planned)
-    if release is None:
-        return _add_choice(
-            planned.plan,
-            Choice(name="wheel", value=indexed_version(release_of(planned), planned.plan), because=_LATER),
-        )
-    version, reached = release
-    if obstacles := find_obstacles(planned, reached):
+    version, reached = nearest_release(planned) or (release_of(planned), None)
+    if reached is not None and (obstacles := find_obstacles(planned, reached)):
         return _refuse(planned.plan, *obstacles)
     because = f"{_differs(planned.plan)} differs from this release; it would be downloaded"
-    return _add_choice(
-        planned.plan, Choice(name="wheel", value=indexed_version(version, planned.plan), because=because)
-    )
+    value = indexed_version(version, planned.plan)
+    known = because if reached is not None else _LATER
+    plan = _add_choice(planned.plan, Choice(name="wheel", value=value, because=known))
+    return _warn_offline(planned.question, plan, value)
+
+
+def _warn_offline(question: Question, plan: BuildPlan, word: str) -> BuildPlan:
+    """Return the plan, with a warning where --offline may prevent a download; builds ask all of pip."""
+    mirrored = "file:" in question.value("mirror", "")
+    if not question.given("offline") or mirrored or word.startswith("file:"):
+        return plan
+    brought = question.facts.brought
+    if parse_version(word) and brought and not missing_from_files(brought.wheels, (f"torch=={word}",)):
+        return plan
+    text = f"--offline, and the wheel of torch would be downloaded ({word}): the build takes it from places "
+    text += "on this machine alone, and --wheels has none of it"
+    fix = "Bring it from where there is a network, and name it: --from-wheel FILE."
+    findings = (*plan.findings, Finding.warn("from-wheel", text, fix))
+    return replace(plan, findings=findings, verdict=verdict(findings))
 
 
 def _preview_local(planned: Planned, wheels: list[Wheel], word: str) -> BuildPlan:
@@ -146,7 +159,7 @@ def settle_auto(question: Question, decide: Decide, store: Path, report: Reporte
     )
     # A wheel excludes --watch; the front keeps watching by the request that it has.
     watch = question.request.watch and word is None
-    request = dataclasses.replace(question.request, auto=False, from_wheel=word, target=target, watch=watch)
+    request = dataclasses.replace(question.request, from_wheel=word, target=target, watch=watch)
     return replace(question, request=request)
 
 

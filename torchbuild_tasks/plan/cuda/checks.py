@@ -83,7 +83,8 @@ def check_archs(
 ) -> tuple[Finding, ...]:
     """Report every problem of the architecture list."""
     if archs.problem:
-        fix = "Write for example --arch '8.6;9.0+PTX', a family such as Ampere, or auto, native or common."
+        words = "auto, native or common" if gpus else "common"  # the others ask the GPUs
+        fix = f"Write for example --arch '8.6;9.0+PTX', a family such as Ampere, or {words}."
         if gpus and not visible_devices(question, gpus):
             fix = "Unset CUDA_VISIBLE_DEVICES; or, for other GPUs, --arch '8.6;9.0+PTX', or common."
         return (Finding.error(ARCHS_ID, archs.problem, fix),)

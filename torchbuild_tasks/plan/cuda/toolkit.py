@@ -22,6 +22,8 @@ from torchbuild_tasks.text.paths import names_same, path_key
 # The variables that name the toolkit; on Windows the installer sets CUDA_PATH, and PyTorch
 # reads CUDA_HOME first in both systems (torch/utils/cpp_extension.py).
 ROOTS = ("CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR")
+_INSTALLER = "CUDA_PATH"
+_FIELD = "cuda_toolkit"
 FOLDER = "CUDAToolkit_ROOT"  # CMake's own name: it is set to the toolkit's, and chooses none
 # nvcc may be named in any of these; one outside of every found toolkit is left alone (it may be a wrapper).
 NVCC_NAMES = ("CUDACXX", "CMAKE_CUDA_COMPILER", "CUDA_NVCC_EXECUTABLE")
@@ -38,15 +40,25 @@ def choose_toolkit(question: Question) -> ChosenToolkit:
     """Decide the toolkit of a CUDA build."""
     if not is_cuda(question):
         return ChosenToolkit()
-    if given := question.given("cuda_toolkit"):
-        return _choose_asked(question, str(given[0]).strip(), given[2], given[1])
-    for name in ROOTS:
-        named = decide(question, name)
-        if named and named.value:
-            return _choose_named(question, named)
-    for named, _ in named_nvcc(question):
-        return _choose_named(question, named)
-    return _first_that_fits(question)
+    asked = asked_toolkit(question)
+    if asked is None:
+        return _first_that_fits(question)
+    if asked.name == _FIELD:
+        return _choose_asked(question, asked.value.strip(), asked.because, asked.source)
+    return _choose_named(question, asked)
+
+
+def asked_toolkit(question: Question) -> Choice | None:
+    """Return what names the toolkit by the precedence: --cuda-toolkit or its key, or a variable.
+
+    On Windows every installer of CUDA sets CUDA_PATH: it is nobody's word against a settings file.
+    """
+    path = decide(question, _INSTALLER)
+    by_installer = path is not None and path.source == "environment" and question.facts.host.os == "windows"
+    roots = [name for name in ROOTS if name != _INSTALLER or not by_installer]
+    is_named = any(choice and choice.value for choice in map(question.decided.get, ROOTS))
+    names = roots if is_named else [choice.name for choice, _ in named_nvcc(question)]
+    return question.asked(_FIELD, *names) or question.asked(_FIELD, *ROOTS)
 
 
 def named_nvcc(question: Question) -> list[tuple[Choice, Toolkit]]:
@@ -130,11 +142,10 @@ def asked_series(question: Question) -> Version | None:
 
     A major alone (12) is none.
     """
-    named = (decide(question, name) for name in ROOTS)
-    words = [str(question.value("cuda_toolkit", "")), *(choice.value for choice in named if choice)]
-    asked = next(filter(None, words), "").strip().removeprefix(MANAGED)
-    folder = _IN_PATH.search(asked)
-    version = _in_digits(asked) or (folder[1] if folder else "")
+    asked = asked_toolkit(question)
+    word = asked.value.strip().removeprefix(MANAGED) if asked else ""
+    folder = _IN_PATH.search(word)
+    version = _in_digits(word) or (folder[1] if folder else "")
     return series_of(version) if "." in version else None
 
 
@@ -168,7 +179,9 @@ def _choose_managed(question: Question, wanted: str, because: str, source: Sourc
 def _choose_named(question: Question, named: Choice) -> ChosenToolkit:
     """Return the toolkit that a variable names; one that was not looked at has the version in its name."""
     matching = next((t for t in question.cuda.toolkits if _is_called(named.value, t)), None)
-    because = f"{named.name}: {named.because}{_unlike(question, named, matching)}"
+    given = question.given(_FIELD)
+    before = f", which counts before {given[2]}" if given else ""
+    because = f"{named.name}: {named.because}{before}{_unlike(question, named, matching)}"
     if matching is not None:
         return _choose_found(matching, because, named.source)
     version = _IN_PATH.search(named.value)
