@@ -508,11 +508,12 @@ def _check_paths(verb: str, values: Mapping[str, Any]) -> None:
                 check_path_quotes(name, text)
 
 
-_PATHS = {"PATH", "FILE", "FOLDER", "LOG", "MANIFEST", "WHEEL"}
-
-
 def _takes_path(field: dataclasses.Field[Any]) -> bool:
-    return bool(_PATHS.intersection(str(field.metadata["metavar"]).split("|")))
+    return bool(
+        {"PATH", "FILE", "FOLDER", "LOG", "MANIFEST", "WHEEL"}.intersection(
+            str(field.metadata["metavar"]).split("|")
+        )
+    )
 
 
 def _check_letters_of_value(name: str, text: str) -> None:

@@ -59,7 +59,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
 
     def _with_derived(self, other: Question, *but: str) -> Question:
         """Take over what another question has derived of the same values: a plan tries fifty toolkits."""
-        _ = other.version, other.decided
+        _ = other.version, other.decided  # what every toolkit is judged by
         self.__dict__.update({name: value for name, value in other.__dict__.items() if name not in but})
         return self
 

@@ -37,6 +37,7 @@ _IN_FILE: Final = {
     "cpu": ("USE_CUDA",),
     "cuda_toolkit": ("CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR"),
 }
+_DEVICES: Final = ("cpu", "cuda")
 VISUAL_STUDIO: Final = "Visual Studio"
 MAKEFILES: Final = "Unix Makefiles"
 
@@ -160,29 +161,25 @@ def _check_twice(question: Question) -> Iterator[Finding]:
 
 def _check_file(question: Question) -> Iterator[Finding]:
     """Report what one settings file says in two ways, by a key of its own and under [set]."""
-    said = {**FLAG_VARIABLES, **_IN_FILE}
     settings = question.settings
+    said = {**FLAG_VARIABLES, **_IN_FILE}
     for field, name in ((field, name) for field, names in said.items() for name in names):
         given = question.given(field)
         other = settings.variables.get(name)
         place = settings.place(field)
-        if (
-            not given
-            or other is None
-            or given[1] != "torchbuild.toml"
-            or place != settings.place(f"set.{name}")
-        ):
+        if given is None or other is None or given[1] != "torchbuild.toml":
             continue
-        device = field in ("cpu", "cuda")
-        same = (
-            is_off(other) == (field == "cpu")
-            if device
-            else str(given[0]) in (other, other[-len(str(given[0])) :])
-        )
-        if not same:
-            key = f"{flag_name(field)[2:]} = {str(given[0]).lower() if device else given[0]}"
-            text = f"{place} contradicts itself: {key}, and [set] {name} = {other}"
-            yield Finding.warn("variable", f"{text}; {flag_name(field)[2:]} counts", "Keep one of them.")
+        if place != settings.place(f"set.{name}") or _means_same(field, str(given[0]), other):
+            continue
+        key = flag_name(field)[2:]
+        value = "true" if field in _DEVICES else given[0]
+        text = f"{place} contradicts itself: {key} = {value}, and [set] {name} = {other}; {key} counts"
+        yield Finding.warn("variable", text, "Keep one of them.")
+
+
+def _means_same(field: str, value: str, other: str) -> bool:
+    """Say whether a variable asks for what a key does: a toolkit's folder ends with its release."""
+    return is_off(other) == (field == "cpu") if field in _DEVICES else other.endswith(value)
 
 
 def _check_clash(question: Question) -> Iterator[Finding]:
