@@ -17,7 +17,7 @@ class _Idle(NamedTuple):
     names: tuple[str, ...]
     idle: Callable[[Question], bool]
     only: str
-    fix: str = ""
+    fix: str | Callable[[Question], str] = ""
     values: tuple[str, ...] = ()  # of the flag, where only these do nothing
 
 
@@ -54,7 +54,27 @@ def _is_here(question: Question) -> bool:
     return bool(question.facts.tree.version) and not question.given("torch")
 
 
-_ADD_CUDA: Final = "add --cuda"
+def against_cuda(question: Question) -> str:
+    """Return what stands on the command line and contradicts --cuda."""
+    wanted = question.assignments.get("USE_CUDA")
+    return "--cpu" if question.request.cpu else f"--set USE_CUDA={wanted}" if wanted else ""
+
+
+def _flags_of_cuda(question: Question) -> str:
+    """Return --cuda, and a toolkit where none is known to be here."""
+    if question.facts.cuda is None or question.given("cuda_toolkit"):
+        return "--cuda"
+    from torchbuild_tasks.plan.cuda.advice import flags_of_cuda  # a CPU build does without
+
+    return flags_of_cuda(question)
+
+
+def _add_cuda(question: Question) -> str:
+    against = against_cuda(question)
+    flags = _flags_of_cuda(question)
+    return f"put {flags} in the place of {against}" if against else f"add {flags}"
+
+
 _COMPILED: Final = "where something is compiled, and --from-wheel compiles nothing"
 # What --set says in place of a flag.
 _TWINS: Final = {
@@ -79,8 +99,8 @@ _TABLE: Final = (
     _Idle(
         ("no_preflight", "cache_size", "linker", "distribute", "preset", "reproducible"), _is_wheel, _COMPILED
     ),
-    _Idle(("cuda_toolkit", "arch"), _is_cpu, "with --cuda", _ADD_CUDA),
-    _Idle(("preset",), _is_cpu, "with --cuda", _ADD_CUDA, ("old-gpu",)),
+    _Idle(("cuda_toolkit", "arch"), _is_cpu, "with --cuda", _add_cuda),
+    _Idle(("preset",), _is_cpu, "with --cuda", _add_cuda, ("old-gpu",)),
     _Idle(("toolset",), lambda question: question.facts.host.os != "windows", "on Windows"),
     _Idle(("cache_size", "cache_dir", "cache_read_only"), _is_without_cache, "with a compiler cache"),
     _Idle(("cache_read_only",), _is_alone, "with a shared cache", "name one: --cache redis://HOST"),
@@ -122,27 +142,8 @@ def check_idle(question: Question) -> Iterator[Finding]:
             yield _report(question, row, " ".join(words))
 
 
-def against_cuda(question: Question) -> str:
-    """Return what stands on the command line and contradicts --cuda."""
-    wanted = question.assignments.get("USE_CUDA")
-    return "--cpu" if question.request.cpu else f"--set USE_CUDA={wanted}" if wanted else ""
-
-
-def _flags_of_cuda(question: Question) -> str:
-    """Return --cuda, and a toolkit where none is known to be here."""
-    if question.facts.cuda is None or question.given("cuda_toolkit"):
-        return "--cuda"
-    from torchbuild_tasks.plan.cuda.advice import flags_of_cuda  # a CPU build does without
-
-    return flags_of_cuda(question)
-
-
 def _report(question: Question, row: _Idle, said: str) -> Finding:
-    way = row.fix
-    if way == _ADD_CUDA:
-        against = against_cuda(question)
-        flags = _flags_of_cuda(question)
-        way = f"put {flags} in the place of {against}" if against else f"add {flags}"
+    way = row.fix(question) if callable(row.fix) else row.fix
     fix = f"Drop it, or {way}." if way else "Drop it."
     id = "device" if "CUDA" in row.only.upper() else "flags"
     return Finding.warn(id, f"{said} has an effect only {row.only}", fix)

@@ -23,6 +23,9 @@ FLAG_VARIABLES: Final = {
     "jobs": ("MAX_JOBS", PARALLEL_LEVEL),
     "toolset": ("CMAKE_GENERATOR_TOOLSET_VERSION",),
 }
+# The variables that name the toolkit; on Windows the installer sets CUDA_PATH, and PyTorch
+# reads CUDA_HOME first in both systems (torch/utils/cpp_extension.py).
+CUDA_ROOTS: Final = ("CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR")
 TRUE_WORDS = frozenset(("1", "ON", "YES", "TRUE", "Y"))
 FALSE_WORDS = frozenset(("0", "OFF", "NO", "FALSE", "N"))
 # Of the environment: scikit-build-core's own, and the one that conda's compilers set when they are activated.

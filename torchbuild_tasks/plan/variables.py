@@ -11,6 +11,7 @@ from torchbuild_tasks.catalog.rows import ReaderRow
 from torchbuild_tasks.model import Choice, EnvOp, Finding, Status
 from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.plan.names import (
+    CUDA_ROOTS,
     FALSE_WORDS,
     FLAG_VARIABLES,
     PARALLEL_LEVEL,
@@ -35,7 +36,7 @@ DECIDED_APART = frozenset(
 _IN_FILE: Final = {
     "cuda": ("USE_CUDA",),
     "cpu": ("USE_CUDA",),
-    "cuda_toolkit": ("CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR"),
+    "cuda_toolkit": CUDA_ROOTS,
 }
 _DEVICES: Final = ("cpu", "cuda")
 VISUAL_STUDIO: Final = "Visual Studio"

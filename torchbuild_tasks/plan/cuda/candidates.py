@@ -24,7 +24,6 @@ from torchbuild_tasks.plan.cuda.toolkit import (
     FOLDER,
     MANAGED,
     NVCC_NAMES,
-    ROOTS,
     choose_toolkit,
     host_limits,
     series_of,
@@ -32,6 +31,7 @@ from torchbuild_tasks.plan.cuda.toolkit import (
 )
 from torchbuild_tasks.plan.cuda.values import Device
 from torchbuild_tasks.plan.jetson import COMPAT, JETPACK_ID, board, check_jetson
+from torchbuild_tasks.plan.names import CUDA_ROOTS
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import split_assignment
 from torchbuild_tasks.plan.toolset import check_toolset, choose_toolset
@@ -150,7 +150,7 @@ def _try(question: Question, word: str, gpus: tuple[Device, ...]) -> tuple[tuple
 
     The GPUs are the same whatever the toolkit and the torch, and merging them for each took a seventh.
     """
-    named = (*ROOTS, FOLDER, *NVCC_NAMES)
+    named = (*CUDA_ROOTS, FOLDER, *NVCC_NAMES)
     kept = tuple(text for text in question.request.set if split_assignment(text)[0] not in named)
     asked = question.with_toolkit(word, kept)
     chosen = choose_toolkit(asked)

@@ -36,7 +36,6 @@ from torchbuild_tasks.plan.cuda.toolkit import (
     FOLDER,
     MANAGED,
     NVCC_NAMES,
-    ROOTS,
     cuda_row,
     host_limits,
     is_called,
@@ -56,6 +55,7 @@ from torchbuild_tasks.plan.cuda.values import (
     Device,
     HostLimits,
 )
+from torchbuild_tasks.plan.names import CUDA_ROOTS
 from torchbuild_tasks.plan.packages import conda_gcc
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
@@ -437,7 +437,7 @@ def _other_libraries(question: Question, chosen: ChosenToolkit) -> Iterator[Find
 
 def _other_roots(question: Question, chosen: ChosenToolkit) -> Iterator[Finding]:
     asked, given = question.request.cuda_toolkit, question.assignments
-    for name in ROOTS if asked else ():
+    for name in CUDA_ROOTS if asked else ():
         if name in given and given[name] != chosen.root:
             text = f"--cuda-toolkit {asked} and --set {name}={given[name]} contradict"
             yield Finding.error(TOOLKIT_ID, text, "Give one of them.")

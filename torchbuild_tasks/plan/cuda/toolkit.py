@@ -15,13 +15,11 @@ from torchbuild_tasks.catalog.cuda import CudaRow, CudaTorchRow
 from torchbuild_tasks.catalog.match import admits, parse_version, row_version
 from torchbuild_tasks.model import Choice, Source, Toolkit
 from torchbuild_tasks.plan.cuda.values import ChosenToolkit, HostLimits
+from torchbuild_tasks.plan.names import CUDA_ROOTS
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_cuda
 from torchbuild_tasks.text.paths import names_same, path_key
 
-# The variables that name the toolkit; on Windows the installer sets CUDA_PATH, and PyTorch
-# reads CUDA_HOME first in both systems (torch/utils/cpp_extension.py).
-ROOTS = ("CUDA_HOME", "CUDA_PATH", "CUDA_TOOLKIT_ROOT_DIR")
 _INSTALLER = "CUDA_PATH"
 _FIELD = "cuda_toolkit"
 FOLDER = "CUDAToolkit_ROOT"  # CMake's own name: it is set to the toolkit's, and chooses none
@@ -55,10 +53,10 @@ def asked_toolkit(question: Question) -> Choice | None:
     """
     path = decide(question, _INSTALLER)
     by_installer = path is not None and path.source == "environment" and question.facts.host.os == "windows"
-    roots = [name for name in ROOTS if name != _INSTALLER or not by_installer]
-    is_named = any(choice and choice.value for choice in map(question.decided.get, ROOTS))
+    roots = [name for name in CUDA_ROOTS if name != _INSTALLER or not by_installer]
+    is_named = any(choice and choice.value for choice in map(question.decided.get, CUDA_ROOTS))
     names = roots if is_named else [choice.name for choice, _ in named_nvcc(question)]
-    return question.asked(_FIELD, *names) or question.asked(_FIELD, *ROOTS)
+    return question.asked(_FIELD, *names) or question.asked(_FIELD, *CUDA_ROOTS)
 
 
 def named_nvcc(question: Question) -> list[tuple[Choice, Toolkit]]:
@@ -193,7 +191,7 @@ def _choose_named(question: Question, named: Choice) -> ChosenToolkit:
 
 def _unlike(question: Question, named: Choice, matching: Toolkit | None) -> str:
     """Say which other variables of the same kind name another folder: they are replaced."""
-    others = filter(None, (decide(question, name) for name in ROOTS if name != named.name))
+    others = filter(None, (decide(question, name) for name in CUDA_ROOTS if name != named.name))
     known = (named.value, *((matching.path, *matching.aliases) if matching else ()))
     unlike = [each for each in others if each.value and not any(names_same(each.value, one) for one in known)]
     return "".join(f"; {each.name}={each.value}, another folder, is replaced" for each in unlike)
