@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from re import _parser as parser  # type: ignore[attr-defined]
 
 import pytest
 from hypothesis import given, settings
@@ -144,10 +145,16 @@ def adversaries(row: FailureRow, pattern: str, size: int) -> list[str]:
     return [(piece * (size // max(1, len(piece)) + 1))[:size] for piece in filter(None, pieces)]
 
 
+def is_wide(pattern: str) -> bool:
+    """Say whether what it matches may be of so many lengths that its work can grow faster than a line."""
+    least, most = parser.parse(pattern).getwidth()
+    return bool(most - least > 100)  # what is looked at from one place ends long before a line of 300 letters
+
+
 @for_each([row for row in book().rows if row.patterns], lambda row: row.id)
 def test_the_work_on_a_line_grows_as_the_line_does(row: FailureRow) -> None:
     """Three times the line: at most six times the steps, or two a letter. A bad pattern takes nine times."""
-    for pattern in row.patterns:
+    for pattern in filter(is_wide, row.patterns):
         for short, long in zip(adversaries(row, pattern, 300), adversaries(row, pattern, 900), strict=True):
             work = steps(pattern, long)
             assert work <= 2 * len(long) or work <= 6 * steps(pattern, short) + 300, short[:80]
