@@ -24,12 +24,14 @@ from torchbuild_tasks.plan.cuda.best import Drawbacks, choose_best, drawbacks_of
 from torchbuild_tasks.plan.cuda.candidates import (
     WEIGHTS,
     Candidate,
+    Trial,
     candidates_for,
     common_errors,
     ends,
     in_archive,
     judge,
     puts_right,
+    try_toolkit,
     weigh,
 )
 from torchbuild_tasks.plan.cuda.checks import LIBC_ID
@@ -205,8 +207,8 @@ def best_toolkit(
     wanted = tuple(findings)
 
     def fits_all(each: Candidate) -> bool:
-        able = each.gcc or not installing
-        return bool(able) and all(puts_right(each, finding, common) for finding in wanted)
+        able = not installing or each.gcc is not None
+        return able and all(puts_right(each, finding, common) for finding in wanted)
 
     nearer = [each for each in candidates if each.place < 2 and fits_all(each)]
     fitting = nearer or [each for each in candidates if each.place == 2 and fits_all(each)]
@@ -444,20 +446,21 @@ def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> O
     own = (f for f in now if f.id == "host-compiler" or (f.id == "driver" and not _wants_toolkit(f)))
     apart = {(f.id, f.text) for f in own}
 
-    def suits(judged: tuple[Finding, ...]) -> bool:
-        found = [each for each in judged if (each.id, each.text) not in apart]
+    def suits(trial: Trial) -> bool:
+        found = (each for each in trial.list_findings() if (each.id, each.text) not in apart)
         return all(each.status != "error" and each.id not in (*_TOLD, JETPACK_ID) for each in found)
 
     known = _compiler_errors(question)
     series = [each for each in _nearest_series(question) if _compiler_errors(each) <= known]
     able = [each for each in series if _has_python(each)]
     for built in (able, [each for each in series if each not in able]):
-        names = ((as_if, chosen.name) for as_if in built if planned and suits(judge(as_if, planned, gpus)))
+        kept = (each for each in built if planned and suits(try_toolkit(each, planned, gpus)))
+        names = ((as_if, chosen.name) for as_if in kept)
         others = (
             (as_if, _name(question, each))
             for as_if in built
             for each in _nearest_toolkits(as_if, candidates, gpus)
-            if suits(_findings_with(as_if, each, gpus))
+            if suits(_try(as_if, each, gpus))
         )
         for as_if, name in chain(names, others):
             python = "" if built is able else f" and Python {as_if.row.python} (--python)"
@@ -478,11 +481,11 @@ def _nearest_toolkits(
     return sorted(known, key=away)
 
 
-def _findings_with(question: Question, candidate: Candidate, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
-    """Return the findings of a torch with a candidate."""
+def _try(question: Question, candidate: Candidate, gpus: tuple[Device, ...]) -> Trial:
+    """Return the trial of a torch with a candidate."""
     if candidate.word:
-        return judge(question, candidate.word, gpus)
-    return in_archive(question, str(candidate.version), gpus).findings
+        return try_toolkit(question, candidate.word, gpus)
+    return in_archive(question, str(candidate.version), gpus).trial
 
 
 def _name(question: Question, candidate: Candidate) -> str:

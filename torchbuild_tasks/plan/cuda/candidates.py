@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from torchbuild_tasks.catalog.match import row_version
 from torchbuild_tasks.model import Finding, Toolkit
-from torchbuild_tasks.plan.compiler import INSTALLABLE, check_host, choose_compilers
+from torchbuild_tasks.plan.compiler import INSTALLABLE, Compilers, check_host, choose_compilers
 from torchbuild_tasks.plan.cuda.archs import choose_archs
 from torchbuild_tasks.plan.cuda.checks import SEARCH_ID, check_archs, check_toolkit
 from torchbuild_tasks.plan.cuda.devices import devices
@@ -29,12 +29,12 @@ from torchbuild_tasks.plan.cuda.toolkit import (
     series_of,
     why_unusable,
 )
-from torchbuild_tasks.plan.cuda.values import Device
+from torchbuild_tasks.plan.cuda.values import ChosenToolkit, Device, HostLimits
 from torchbuild_tasks.plan.jetson import COMPAT, JETPACK_ID, board, check_jetson
 from torchbuild_tasks.plan.names import CUDA_ROOTS
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import split_assignment
-from torchbuild_tasks.plan.toolset import check_toolset, choose_toolset
+from torchbuild_tasks.plan.toolset import ChosenToolset, check_toolset, choose_toolset
 from torchbuild_tasks.values import replace
 
 # The weight of each kind of warning, to compare two toolkits: most for what does not run at all, less for
@@ -49,6 +49,43 @@ WEIGHTS: Final = {
     SEARCH_ID: 0,
 }
 _ERROR: Final = 100
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A question that names one toolkit, what is chosen with it, and what the checks say of that."""
+
+    question: Question
+    gpus: tuple[Device, ...]
+
+    @cached_property
+    def _chosen(self) -> ChosenToolkit:
+        return choose_toolkit(self.question)
+
+    @cached_property
+    def _limits(self) -> HostLimits:
+        return host_limits(self.question, self._chosen)
+
+    @cached_property
+    def _toolset(self) -> ChosenToolset:
+        return choose_toolset(self.question, self._limits)
+
+    @cached_property
+    def compilers(self) -> Compilers:
+        return choose_compilers(self.question, self._toolset, self._limits)
+
+    def list_findings(self) -> Iterator[Finding]:
+        """Yield the warnings and errors, each check when it is asked for: most fail at the first."""
+        return (each for found in self._check() for each in found if each.status in ("warn", "error"))
+
+    def _check(self) -> Iterator[Iterable[Finding]]:
+        asked, gpus = self.question, self.gpus
+        yield check_toolkit(asked, self._chosen, gpus)
+        yield check_host(asked, self.compilers, self._limits)
+        yield check_toolset(asked, self._toolset, self._limits)
+        archs = choose_archs(asked, self._chosen, gpus)
+        yield check_driver(asked, self._chosen.version, gpus, archs.archs)
+        yield check_archs(asked, self._chosen, archs, gpus)
+        yield check_jetson(asked, self._chosen)
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -66,17 +103,18 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     gpus: tuple[Device, ...]
 
     @cached_property
-    def _judged(self) -> tuple[tuple[Finding, ...], int | None]:
-        return _try(self.question, self.asked, self.gpus)
+    def trial(self) -> Trial:
+        return try_toolkit(self.question, self.asked, self.gpus)
 
-    @property
+    @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        return self._judged[0]
+        return tuple(self.trial.list_findings())
 
     @property
     def gcc(self) -> int | None:
         """Return the major of a host compiler that must be installed for it."""
-        return self._judged[1]
+        cxx = self.trial.compilers.tool
+        return Version(str(cxx.version)).major if cxx and cxx.found_via == INSTALLABLE else None
 
     @property
     def weight(self) -> int:
@@ -142,33 +180,17 @@ def in_archive(question: Question, version: str, gpus: tuple[Device, ...]) -> Ca
 
 def judge(question: Question, word: str, gpus: tuple[Device, ...]) -> tuple[Finding, ...]:
     """Return the warnings and errors of the checks with this value of --cuda-toolkit."""
-    return _try(question, word, gpus)[0]
+    return tuple(try_toolkit(question, word, gpus).list_findings())
 
 
-def _try(question: Question, word: str, gpus: tuple[Device, ...]) -> tuple[tuple[Finding, ...], int | None]:
-    """Return these, and the major of the GCC that is taken and must be installed.
+def try_toolkit(question: Question, word: str, gpus: tuple[Device, ...]) -> Trial:
+    """Return the trial of this value of --cuda-toolkit, with nothing that names another one.
 
     The GPUs are the same whatever the toolkit and the torch, and merging them for each took a seventh.
     """
     named = (*CUDA_ROOTS, FOLDER, *NVCC_NAMES)
     kept = tuple(text for text in question.request.set if split_assignment(text)[0] not in named)
-    asked = question.with_toolkit(word, kept)
-    chosen = choose_toolkit(asked)
-    limits = host_limits(asked, chosen)
-    toolset = choose_toolset(asked, limits)
-    compilers = choose_compilers(asked, toolset, limits)
-    archs = choose_archs(asked, chosen, gpus)
-    found = (
-        *check_toolkit(asked, chosen, gpus),
-        *check_host(asked, compilers, limits),
-        *check_toolset(asked, toolset, limits),
-        *check_driver(asked, chosen.version, gpus, archs.archs),
-        *check_archs(asked, chosen, archs, gpus),
-        *check_jetson(asked, chosen),
-    )
-    cxx = compilers.tool
-    gcc = Version(str(cxx.version)).major if cxx and cxx.found_via == INSTALLABLE else None
-    return tuple(finding for finding in found if finding.status in ("warn", "error")), gcc
+    return Trial(question=question.with_toolkit(word, kept), gpus=gpus)
 
 
 def puts_right(candidate: Candidate, finding: Finding, common: set[tuple[str, str]]) -> bool:
