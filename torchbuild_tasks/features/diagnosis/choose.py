@@ -74,25 +74,26 @@ class _RowMatch(msgspec.Struct, frozen=True):
 
 def read_log(scanner: LogScanner, book: FailureBook, machine: Machine) -> Reading:
     """Return the reading of the log in this scanner: clean, a known cause, or an unknown error."""
-    reading = _read_first(scanner, book, machine)
-    also = _read_others(scanner, reading, book, machine)
+    found = scanner.found
+    reading = _read_first(found, scanner, book, machine)
+    also = _read_others(found, scanner, reading, book, machine)
     return msgspec.structs.replace(reading, also=tuple(also)) if also else reading
 
 
 def _read_others(
-    scanner: LogScanner, first: Reading, book: FailureBook, machine: Machine
+    found: ErrorBlock | None, scanner: LogScanner, first: Reading, book: FailureBook, machine: Machine
 ) -> Sequence[OtherError]:
     """Return what failed beside or after the first error, one of each cause that it does not have."""
     told = {_cause_of(first)}
     also: list[OtherError] = []
-    libraries = _list_missing_libraries(scanner.found, first, kind_book(machine.catalog))
+    libraries = _list_missing_libraries(found, first, kind_book(machine.catalog))
     for other in (*libraries, *scanner.others.found) if first.status != "clean" else ():
         if not any(other.lines) or other.number <= first.line_number or len(also) == MOST:
             continue
         text = b"".join(line + b"\n" for line in other.lines)
         part = scanner.of_part(other.number, common_prefix(text))
         part.feed_block(text)
-        reading = _read_first(part, book, machine)
+        reading = _read_first(part.found, part, book, machine)
         repeats = reading.status == "clean" or (other.is_of_pip and reading.status == "unknown")
         repeats = repeats or (other.of_cmake and not reading.kind.startswith("missing-"))
         if not repeats and _cause_of(reading) not in told:
@@ -123,8 +124,10 @@ def _cause_of(reading: Reading) -> tuple[str, str]:
     return cause, part or reading.subject
 
 
-def _read_first(scanner: LogScanner, book: FailureBook, machine: Machine) -> Reading:
-    whole = _with_message(_with_reason(scanner.found, scanner.no_gpu))
+def _read_first(
+    found: ErrorBlock | None, scanner: LogScanner, book: FailureBook, machine: Machine
+) -> Reading:
+    whole = _with_message(_with_reason(found, scanner.no_gpu))
     block = _of_its_source(whole)
     notes = tuple(_diagnosis(Hit(row, _groups(book, row, line)), machine) for row, line in scanner.warned)
     if block is None or whole is None:

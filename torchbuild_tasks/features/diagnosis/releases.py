@@ -154,10 +154,10 @@ def _cuda_rows(catalog: Catalog) -> Sequence[CudaRow]:
 
 def _arch_has(subject: str, machine: Machine) -> str:
     """Return which CUDA releases know a GPU architecture (sm_86, compute_90a); "" for no such name."""
-    rows = _cuda_rows(machine.catalog)
     known = _find_knowing(subject, machine)
     if not known:
         return ""
+    rows = _cuda_rows(machine.catalog)
     first = "" if known[0] == rows[0].version else f"from {known[0]} on"
     last = "" if known[-1] == rows[-1].version else f"up to {known[-1]}"
     return f"CUDA has it {' '.join(filter(None, (first, last)))}" if first or last else ""
@@ -166,7 +166,9 @@ def _arch_has(subject: str, machine: Machine) -> str:
 def _find_knowing(subject: str, machine: Machine) -> Sequence[str]:
     """Return the CUDA releases that know a GPU architecture."""
     name = re.fullmatch(r"(?:sm|compute|lto)_(\d{1,2})(\d)[af]?", subject)
-    pointed = f"{name[1]}.{name[2]}" if name else ""
+    if name is None:
+        return []
+    pointed = f"{name[1]}.{name[2]}"
     rows = _cuda_rows(machine.catalog)
     return [row.version for row in rows if pointed in (each.rstrip("af") for each in row.archs)]
 
