@@ -407,6 +407,7 @@ def test_two_switches_with_which_the_build_stops() -> None:
         ({"from_wheel": "auto", "jobs": 4}, "--from-wheel compiles nothing"),
         ({"target": "c10", "with_": ("torchvision",)}, "--target installs nothing"),
         ({"url": "https://host/x.git"}, "where a checkout is fetched, and this one is here"),
+        ({"url": "https://host/x.git", "torch": "2.8"}, "where a checkout is fetched, and this one is here"),
         ({"set": ("CUDA_HOME=/opt/cuda",)}, "--set CUDA_HOME=/opt/cuda has an effect only with --cuda"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.options import flag_name
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.torch_ref import check_torch, is_stored
 from torchbuild_tasks.plan.variables import is_cuda
 
 
@@ -50,8 +51,10 @@ def _has_companions(question: Question) -> bool:
 
 
 def _is_here(question: Question) -> bool:
-    """Say whether the checkout is here, and none is asked for that may still have to be fetched."""
-    return bool(question.facts.tree.version) and not question.given("torch")
+    """Say whether the checkout is here, and is not one that the address and --torch brought to the store."""
+    if not question.facts.tree.version or is_stored(question):
+        return False
+    return not any(each.status == "error" for each in check_torch(question))  # which names what to fetch
 
 
 def against_cuda(question: Question) -> str:

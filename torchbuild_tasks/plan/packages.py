@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 from collections.abc import Sequence
 from itertools import chain
@@ -16,6 +17,7 @@ from torchbuild_tasks.values import replace
 # The oldest GCC of conda-forge's gxx_linux-*, and the processors that it is built for: UNCONFIRMED.
 CONDA_GCC: Final = 7
 _CONDA_ARCHS: Final = ("x86_64", "aarch64", "ppc64le")
+_MAJORS: Final = 40  # the newest major of a compiler that is compared with a specifier
 MINIFORGE: Final = "https://conda-forge.org/download"
 
 
@@ -114,6 +116,13 @@ def offers_gcc(facts: Facts, catalog: Catalog, major: str) -> bool:
     """Say whether this system has a package of a GCC, as far as its row knows."""
     row = _installer_row(facts, catalog)
     return row is None or not row.gcc or bool(admits(row.gcc, major))
+
+
+@functools.lru_cache(maxsize=256)
+def gcc_majors(figure: str, newest: int | None) -> tuple[int, ...]:
+    """Return the majors of a compiler that a figure of a row admits, up to the newest."""
+    span = f"{figure},<{newest + 1}" if newest else figure
+    return tuple(major for major in range(4, _MAJORS) if admits(span.strip(","), f"{major}.0"))
 
 
 def gcc_release(facts: Facts, catalog: Catalog, major: int) -> str:

@@ -147,6 +147,13 @@ def wanted_torch(question: Question) -> WantedTorch | None:
     return WantedTorch(ref=_release(row.latest, row, row.latest), because="the newest that fits this machine")
 
 
+def is_stored(question: Question) -> bool:
+    """Say whether the checkout is one that was got into the store because of --torch."""
+    store = question.facts.store
+    within = f"{store.folder}{question.separator}sources{question.separator}" if store else ""
+    return bool(within and question.given("torch") and question.facts.tree.root.startswith(within))
+
+
 def check_torch(question: Question) -> tuple[Finding, ...]:
     """Check that the checkout is the torch that was asked for, if one was."""
     wanted = wanted_torch(question) if question.given("torch") else None
@@ -159,7 +166,8 @@ def check_torch(question: Question) -> tuple[Finding, ...]:
 
 def _next_steps(question: Question, wanted: WantedTorch) -> str:
     tree, ref = question.facts.tree, wanted.ref.ref
-    ways = [f"Get that one: torchbuild source get {wanted.ref.word}"]
+    url = f" {question.line('--url', str(question.request.url))}" if question.request.url else ""
+    ways = [f"Get that one: torchbuild source get {wanted.ref.word}{url}"]
     if tree.git:
         move = f"torchbuild source update {ref} --source {as_word(tree.root)}"
         ways.append(f"Or move this one and its submodules there: {move}")

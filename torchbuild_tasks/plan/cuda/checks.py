@@ -12,7 +12,7 @@ from torchbuild_tasks.catalog.cuda import CudaTorchRow
 from torchbuild_tasks.catalog.match import admits, row_version
 from torchbuild_tasks.model import Choice, Finding, Library, Status
 from torchbuild_tasks.model.cuda import LIBRARIES, names_of
-from torchbuild_tasks.plan.compiler import choose_compilers, gcc_majors, host_libc
+from torchbuild_tasks.plan.compiler import choose_compilers, host_libc
 from torchbuild_tasks.plan.cuda.archs import (
     MANY,
     NAME,
@@ -56,7 +56,7 @@ from torchbuild_tasks.plan.cuda.values import (
     HostLimits,
 )
 from torchbuild_tasks.plan.names import CUDA_ROOTS
-from torchbuild_tasks.plan.packages import conda_gcc
+from torchbuild_tasks.plan.packages import conda_gcc, gcc_majors
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
 from torchbuild_tasks.text.paths import is_inside, names_same, plain_path
