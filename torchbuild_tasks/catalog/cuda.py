@@ -140,13 +140,14 @@ class FamilyRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """A name for architectures in TORCH_CUDA_ARCH_LIST, as torch versions of `torch` read it.
 
     `archs` is what the build itself makes of it (its CMake files), `ptx` what "+PTX" after the
-    name adds to that.
+    name adds to that; `arch` is the processor that the row is for, "" for all.
     """
 
     name: str
     archs: str
     ptx: str = ""
     torch: str = ""
+    arch: str = ""
     source: str = ""
 
 

@@ -122,7 +122,10 @@ def test_native_needs_a_gpu() -> None:
 
 
 def test_common_can_be_asked_for() -> None:
-    assert chosen(machine("8.6", cuda="13.0"), arch="common") == "7.5;8.0;8.6;9.0;10.0;12.0+PTX"
+    facts = machine("8.6", cuda="13.0")
+    assert chosen(facts, arch="common") == "7.5;8.0;8.6;9.0;10.0;12.0+PTX"
+    arm = replace(facts, host=replace(facts.host, arch="aarch64"))
+    assert chosen(arm, arch="common") == "8.0;9.0;10.0;11.0;12.0+PTX"
 
 
 def test_hidden_devices_are_not_guessed_around() -> None:

@@ -81,7 +81,9 @@ def arch_list(archs: Sequence[Arch]) -> str:
 
 def families(question: Question) -> tuple[FamilyRow, ...]:
     """Return the names that the torch of the checkout knows; else, all of them."""
-    return tuple(row for row in question.catalog.family if applies(row.torch, question.version))
+    here = ("", question.facts.host.arch)
+    known = (row for row in question.catalog.family if row.arch in here)
+    return tuple(row for row in known if applies(row.torch, question.version))
 
 
 def _meaning(question: Question, word: str) -> tuple[Arch, ...]:
