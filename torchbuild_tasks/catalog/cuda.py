@@ -151,6 +151,19 @@ class FamilyRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     source: str = ""
 
 
+class ArchNumberRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The most architectures with which libtorch_cuda of `torch` can be linked, for toolkits of `cuda`.
+
+    `off` is the switch that must be off for the row to count, "" for none: it splits the library.
+    """
+
+    most: int
+    torch: str
+    cuda: str
+    source: str
+    off: str = ""
+
+
 class ArchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A compute capability: the torch versions that support it, and its name before or after a rename.
 

@@ -411,7 +411,8 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
         text += f"; nvcc gets {host.value}, everything else {tool.path}"
         fix = f"To have one for both: {_name_both(question, host.value)}"
         return (Finding.warn("host-compiler", text, fix),)
-    fix = _host_instead(question, limits, asked) if asked and asked.value else _host_fix(question, limits)
+    named = asked if asked and asked.value else decide(question, "CXX")
+    fix = _host_instead(question, limits, named) if named and named.value else _host_fix(question, limits)
     return (Finding.error("host-compiler", text, fix),)
 
 
@@ -452,15 +453,15 @@ def _host_instead(question: Question, limits: HostLimits, asked: Choice) -> str:
         tool for tool in list_cxx(question) if not limits.refusal(tool) and _fits(question, tool) is not False
     ]
     in_flags = asked.name in HOST_FLAGS
+    names = "--set CC=PATH --set CXX=PATH" if asked.name == "CXX" else f"--set {asked.name}=PATH"
     if able and in_flags:
         return f"Take -ccbin out of {asked.name}: {able[0].path} ({able[0].name} {able[0].version}) is here."
     if able:
         named = question.line("--set", f"{asked.name}={able[0].path}")
         return f"Name {able[0].name} {able[0].version}, which is here: {named}"
-    fix = _host_fix(question, limits)
-    if not fix.startswith("Install"):
+    if not (fix := _host_fix(question, limits)).startswith("Install"):
         return fix
-    then = f"take -ccbin out of {asked.name}" if in_flags else f"name it: --set {asked.name}=PATH"
+    then = f"take -ccbin out of {asked.name}" if in_flags else f"name it: {names}"
     first, _, rest = fix.rstrip(".").partition(OR_ADVISED)
     return f"{first}, and {then}{OR_ADVISED if rest or OR_ADVISED in fix else ''}."
 

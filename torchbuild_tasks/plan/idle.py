@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 from torchbuild_tasks.model import Finding
 from torchbuild_tasks.options import flag_name
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.torch_ref import check_torch, is_stored
 from torchbuild_tasks.plan.variables import is_cuda
 
 
@@ -48,13 +47,6 @@ def _is_wheel(question: Question) -> bool:
 
 def _has_companions(question: Question) -> bool:
     return bool(question.given("with_") or question.given("with_extension"))
-
-
-def _is_here(question: Question) -> bool:
-    """Say whether the checkout is here, and is not one that the address and --torch brought to the store."""
-    if not question.facts.tree.version or is_stored(question):
-        return False
-    return not any(each.status == "error" for each in check_torch(question))  # which names what to fetch
 
 
 def against_cuda(question: Question) -> str:
@@ -119,7 +111,6 @@ _TABLE: Final = (
         lambda question: bool(question.request.target) and not question.request.mixed,
         "where torch is installed, and --target installs nothing",
     ),
-    _Idle(("url",), _is_here, "where a checkout is fetched, and this one is here"),
 )
 
 

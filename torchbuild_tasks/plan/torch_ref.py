@@ -155,13 +155,23 @@ def is_stored(question: Question) -> bool:
 
 
 def check_torch(question: Question) -> tuple[Finding, ...]:
-    """Check that the checkout is the torch that was asked for, if one was."""
+    """Check that the checkout is the torch that was asked for, if one was, and that --url does something."""
     wanted = wanted_torch(question) if question.given("torch") else None
     if wanted is None:
-        return ()
+        return _check_url(question)
     status, text = _compare(question, wanted.ref)
     fix = _next_steps(question, wanted) if status != "ok" else ""
-    return (Finding(id="torch", status=status, text=text, fix=fix),)
+    told = Finding(id="torch", status=status, text=text, fix=fix)
+    return (told, *(_check_url(question) if status != "error" else ()))
+
+
+def _check_url(question: Question) -> tuple[Finding, ...]:
+    """Report an address where the checkout is here, and not one that it brought to the store."""
+    given = question.given("url")
+    if not given or given[1] != "flag" or not question.facts.tree.version or is_stored(question):
+        return ()
+    text = f"--url {given[0]} has an effect only where a checkout is fetched, and this one is here"
+    return (Finding.warn("flags", text, "Drop it."),)
 
 
 def _next_steps(question: Question, wanted: WantedTorch) -> str:

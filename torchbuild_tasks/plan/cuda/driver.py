@@ -324,7 +324,8 @@ def _update_for(
 
     PTX needs that of the toolkit itself; where its number is not known, only the newest is sure to do.
     """
-    own, oldest = _own(question, cuda), _oldest(question, cuda)
+    own = _own(question, cuda)
+    oldest = _oldest(question, cuda)
     ptx = (
         cuda
         and oldest
