@@ -77,10 +77,8 @@ def test_another_version_refuses_the_plan_and_names_the_ways_out() -> None:
 def test_an_address_beside_a_checkout_does_nothing(flags: dict[str, Any], told: list[str]) -> None:
     findings = check_torch(ask(linux_facts(), **flags))
     assert [each.id for each in findings] == told
-    assert "has an effect only" in findings[-1].text if "flags" in told else True
-    assert (
-        "source get 2.9 --url https://host/x.git" in findings[0].fix if flags.get("torch") == "2.9" else True
-    )
+    if told == ["torch"]:
+        assert "source get 2.9 --url https://host/x.git" in findings[0].fix
 
 
 def test_outside_of_git_there_is_nothing_to_switch() -> None:

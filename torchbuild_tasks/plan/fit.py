@@ -279,6 +279,8 @@ def _check_platform(
         and applies(row.torch, question.version)
         and (cuda or not row.cuda)
         and (not row.toolkit or admits(row.toolkit, toolkit))
+        and not any(is_off(variables.get(name, "1")) for name in row.on)
+        and all(is_off(variables.get(name, "0")) for name in row.off)
     ]
     states = {row.status for row in rows}
     worst = [row for row in rows if row.status == "error"] or rows  # the others only say less of it

@@ -152,11 +152,14 @@ def how_to_install_gcc(facts: Facts, catalog: Catalog, majors: Sequence[int]) ->
 
 
 def conda_gcc(facts: Facts, major: int) -> str:
-    """Return the command that installs conda-forge's GCC of a major; "" where it has none here."""
+    """Return the command that installs conda-forge's GCC of a major, and names it by CC and CXX.
+
+    "" where it has none here.
+    """
     if major < CONDA_GCC or not _has_conda_gcc(facts):
         return ""
     arch = facts.host.arch.replace("x86_64", "64")
-    return with_conda(facts, f"conda create -n gxx -c conda-forge gxx_linux-{arch}={major}")
+    return with_conda(facts, f"conda create -n gxx -c conda-forge gxx_linux-{arch}={major} && conda activate gxx")
 
 
 def _has_conda_gcc(facts: Facts) -> bool:

@@ -512,7 +512,7 @@ def _other_headers(question: Question, limits: HostLimits) -> str:
     program = f"$CONDA_PREFIX/bin/{question.facts.host.arch}-conda-linux-gnu-"
     named = f"--set CC={program}gcc --set CXX={program}g++"
     own = f"Or compile with conda-forge's GCC, which has an older glibc of its own: {line}"
-    return f"{own}, then conda activate gxx, and {named}. "
+    return f"{own}, and {named}. "
 
 
 def check_named_libraries(question: Question) -> tuple[Finding, ...]:
