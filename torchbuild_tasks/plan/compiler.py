@@ -411,8 +411,8 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
         text += f"; nvcc gets {host.value}, everything else {tool.path}"
         fix = f"To have one for both: {_name_both(question, host.value)}"
         return (Finding.warn("host-compiler", text, fix),)
-    named = asked if asked and asked.value else decide(question, "CXX")
-    fix = _host_instead(question, limits, named) if named and named.value else _host_fix(question, limits)
+    by = asked if asked and asked.value else decide(question, "CXX")
+    fix = _host_instead(question, limits, by) if by and by.value else _host_fix(question, limits)
     return (Finding.error("host-compiler", text, fix),)
 
 

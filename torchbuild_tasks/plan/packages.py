@@ -159,7 +159,9 @@ def conda_gcc(facts: Facts, major: int) -> str:
     if major < CONDA_GCC or not _has_conda_gcc(facts):
         return ""
     arch = facts.host.arch.replace("x86_64", "64")
-    return with_conda(facts, f"conda create -n gxx -c conda-forge gxx_linux-{arch}={major} && conda activate gxx")
+    return with_conda(
+        facts, f"conda create -n gxx -c conda-forge gxx_linux-{arch}={major} && conda activate gxx"
+    )
 
 
 def _has_conda_gcc(facts: Facts) -> bool:

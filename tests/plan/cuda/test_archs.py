@@ -134,8 +134,8 @@ def test_native_needs_a_gpu() -> None:
 )
 def test_more_than_libtorch_cuda_can_be_linked_with(torch: str, split: bool, cuda: str, number: int) -> None:
     facts = replace(machine("8.6", cuda=cuda), tree=tree(version=torch))
-    flags = {"set": ("BUILD_SPLIT_CUDA=1",)} if split else {}
-    plan = plan_of(facts, cuda=True, arch="5.0;5.2;6.0;6.1;7.0;7.5;8.0", **flags)
+    more = ("BUILD_SPLIT_CUDA=1",) if split else ()
+    plan = plan_of(facts, cuda=True, arch="5.0;5.2;6.0;6.1;7.0;7.5;8.0", set=more)
     told = [each.text for each in plan.findings if "too large to be linked" in each.text]
     assert [text.partition(" ")[0] for text in told] == [str(number)] * bool(number)
 
