@@ -158,8 +158,9 @@ def test_family_rows(row: FamilyRow) -> None:
 
 def test_a_family_means_one_thing_to_one_torch() -> None:
     for name in {row.name for row in CATALOG.family}:
-        for series in SERIES:
-            rows = [r for r in CATALOG.family if r.name == name and (not r.torch or admits(r.torch, series))]
+        for series, arch in itertools.product(SERIES, ("x86_64", "aarch64")):
+            rows = [r for r in CATALOG.family if r.name == name and r.arch in ("", arch)]
+            rows = [r for r in rows if not r.torch or admits(r.torch, series)]
             assert len(rows) <= 1, (name, series)
 
 

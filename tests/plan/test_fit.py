@@ -41,6 +41,28 @@ def test_a_sound_machine_is_ok() -> None:
     assert {finding.status for finding in plan.findings} == {"ok"}
 
 
+@each_case(
+    ("path", "version", "system", "more", "status"),
+    [
+        ("/home/a/gcc-9.3.0/bin/g++", "9.3.0", "8.5.0", {}, ["warn"]),
+        ("/home/a/gcc-9.3.0/bin/g++", "9.3.0", "", {}, ["unknown"]),
+        ("/home/a/gcc-9.3.0/bin/g++", "9.3.0", "8.5.0", {"LD_LIBRARY_PATH": "/home/a/gcc-9.3.0/lib64"}, []),
+        ("/home/a/gcc-9.3.0/bin/g++", "9.3.0", "8.5.0", {"LDFLAGS": "-static-libstdc++"}, []),
+        ("/home/a/gcc-9.3.0/bin/g++", "9.3.0", "12.2.0", {}, []),
+        ("/opt/rh/gcc-toolset-13/root/usr/bin/g++", "13.3.1", "8.5.0", {}, []),
+        ("/conda/bin/x86_64-conda-linux-gnu-g++", "13.3.0", "8.5.0", {}, []),
+        ("/usr/bin/g++", "12.2.0", "", {}, []),
+    ],
+)
+def test_a_compiler_whose_library_the_loader_does_not_find(
+    path: str, version: str, system: str, more: dict[str, str], status: list[str]
+) -> None:
+    others = (tool("g++", system),) if system else ()
+    facts = linux_facts(compilers=(tool("g++", version, path), *others), environ={"CXX": path, **more})
+    plan = plan_of(replace(facts, tree=tree(version="1.13.1")))
+    assert statuses(plan.findings, "libstdc++") == status
+
+
 HOPELESS = linux_facts(
     host=Host(os="linux", arch="i686"),
     disk=Disk(path="/src/pytorch", mount="/src", free=GIB),

@@ -407,3 +407,10 @@ def test_the_later_jetpack_that_is_named_is_one_that_upstream_built_this_torch_w
     facts = replace(with_tegra(orin_nano(), l4t="35.5.0"), tree=tree(version="2.4.0"))
     later = later_jetpack(ask(facts, cuda=True))
     assert later and later.cuda == "12.2"
+
+
+def test_on_a_board_no_compiler_is_advised_that_its_cuda_refuses() -> None:
+    """GCC 10 compiles torch 2.6, and CUDA 10.2 of JetPack 4 takes none after 8."""
+    plan = plan_of(replace(nano(), tree=tree(version="2.6.0")), cuda=True)
+    fix = next(each.fix for each in plan.findings if each.id == "compiler")
+    assert fix.startswith("Take torch 1.") and "CUDA 10.2" in fix

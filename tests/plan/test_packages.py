@@ -118,8 +118,8 @@ PPA = "sudo add-apt-repository ppa:ubuntu-toolchain-r/test && sudo apt install g
         ("Ubuntu 22.04.5 LTS", (12, 13, 14), "sudo apt install g++-12"),
         ("Ubuntu 20.04.6 LTS", (12, 13, 14), PPA),
         ("Debian GNU/Linux 13 (trixie)", (15, 14, 13), "sudo apt install g++-14"),
-        ("Debian GNU/Linux 11 (bullseye)", (12, 13), f"{CONDA}=12, {MINIFORGE}"),
-        ("Amazon Linux 2", (12,), f"{CONDA}=12, {MINIFORGE}"),
+        ("Debian GNU/Linux 11 (bullseye)", (12, 13), f"{CONDA}=12 && conda activate gxx, {MINIFORGE}"),
+        ("Amazon Linux 2", (12,), f"{CONDA}=12 && conda activate gxx, {MINIFORGE}"),
         ("Fedora Linux 42", (14,), "sudo dnf install gcc14-c++"),
     ],
 )
@@ -193,7 +193,7 @@ def test_condas_compilers_are_advised_only_where_it_has_them(arch: str, libc: st
 
 def test_where_conda_is_here_nothing_says_where_it_comes_from() -> None:
     facts = replace(of("Debian GNU/Linux 11"), pythons=(python(environment="conda"),))
-    assert how_to_install_gcc(facts, CATALOG, (12,)) == f"{CONDA}=12"
+    assert how_to_install_gcc(facts, CATALOG, (12,)) == f"{CONDA}=12 && conda activate gxx"
 
 
 @each_case(

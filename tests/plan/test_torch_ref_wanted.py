@@ -65,6 +65,22 @@ def test_another_version_refuses_the_plan_and_names_the_ways_out() -> None:
     assert "leave --torch out" in finding.fix
 
 
+@each_case(
+    ("flags", "told"),
+    [
+        ({"url": "https://host/x.git"}, ["flags"]),
+        ({"url": "https://host/x.git", "torch": "2.8"}, ["torch", "flags"]),
+        ({"url": "https://host/x.git", "torch": "2.9"}, ["torch"]),
+        ({"said": settings({"url": "https://host/x.git"})}, []),
+    ],
+)
+def test_an_address_beside_a_checkout_does_nothing(flags: dict[str, Any], told: list[str]) -> None:
+    findings = check_torch(ask(linux_facts(), **flags))
+    assert [each.id for each in findings] == told
+    if told == ["torch"]:
+        assert "source get 2.9 --url https://host/x.git" in findings[0].fix
+
+
 def test_outside_of_git_there_is_nothing_to_switch() -> None:
     assert "switch" not in checked("2.9.1", git=False).fix
 

@@ -406,7 +406,6 @@ def test_two_switches_with_which_the_build_stops() -> None:
         ({"from_wheel": "auto", "preset": "minimal"}, "--from-wheel compiles nothing"),
         ({"from_wheel": "auto", "jobs": 4}, "--from-wheel compiles nothing"),
         ({"target": "c10", "with_": ("torchvision",)}, "--target installs nothing"),
-        ({"url": "https://host/x.git"}, "where a checkout is fetched, and this one is here"),
         ({"set": ("CUDA_HOME=/opt/cuda",)}, "--set CUDA_HOME=/opt/cuda has an effect only with --cuda"),
     ],
 )
@@ -427,7 +426,6 @@ def test_a_flag_that_another_one_makes_void_is_reported(flags: dict[str, Any], s
         {"from_wheel": "auto"},
         {"from_wheel": "auto", "jobs": 4, "with_extension": ("xformers",)},
         {"from_wheel": "auto", "auto": True, "jobs": 4, "cache": "ccache", "linker": "lld"},
-        {"torch": "2.9", "url": "https://host/x.git"},
     ],
 )
 def test_a_flag_that_does_something_is_not(flags: dict[str, Any]) -> None:

@@ -149,6 +149,7 @@ class Catalog:
     gpu_name = Table(of_cuda.GpuNameRow, "gpus.toml")
     family = Table(of_cuda.FamilyRow, "archs.toml")
     arch = Table(of_cuda.ArchRow, "archs.toml")
+    arch_number = Table(of_cuda.ArchNumberRow, "archs.toml")
     board = Table(of_cuda.BoardRow, "jetson.toml")
     jetpack = Table(of_cuda.JetpackRow, "jetson.toml")
     patch = Table(of_cuda.PatchRow, "patches.toml", build=_with_diffs)

@@ -140,14 +140,28 @@ class FamilyRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """A name for architectures in TORCH_CUDA_ARCH_LIST, as torch versions of `torch` read it.
 
     `archs` is what the build itself makes of it (its CMake files), `ptx` what "+PTX" after the
-    name adds to that.
+    name adds to that; `arch` is the processor that the row is for, "" for all.
     """
 
     name: str
     archs: str
     ptx: str = ""
     torch: str = ""
+    arch: str = ""
     source: str = ""
+
+
+class ArchNumberRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The most architectures with which libtorch_cuda of `torch` can be linked, for toolkits of `cuda`.
+
+    `off` is the switch that must be off for the row to count, "" for none: it splits the library.
+    """
+
+    most: int
+    torch: str
+    cuda: str
+    source: str
+    off: str = ""
 
 
 class ArchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

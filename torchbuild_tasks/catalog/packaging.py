@@ -78,7 +78,8 @@ class PlatformRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     An empty `arch`, `libc`, `kernel` or `distribution` stands for every one; the latter three are the
     beginning of what the facts have. `torch` and `toolkit` are versions (PEP 440), `cuda` whether the row
     is about builds for CUDA, `managed` whether about `pypi:` toolkits alone. `only_own`: no program that was
-    made for another system starts there.
+    made for another system starts there. The row counts only where no switch of `on` is off, and none of
+    `off` is on.
     """
 
     os: Literal["linux", "windows"]
@@ -94,6 +95,8 @@ class PlatformRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     managed: bool = False
     only_own: bool = False
     toolkit: str = ""
+    on: tuple[str, ...] = ()
+    off: tuple[str, ...] = ()
     fix: str = ""
 
 

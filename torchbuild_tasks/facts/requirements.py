@@ -27,7 +27,7 @@ def build_requirements(probe: Probe, root: str, pyproject: Mapping[str, object])
     groups = pyproject.get("dependency-groups")
     if isinstance(groups, dict) and REQUIREMENTS_GROUP in groups:
         return tuple(dict.fromkeys(_requirements_of_group(groups, REQUIREMENTS_GROUP, ())))
-    return tuple(dict.fromkeys(_requirements_of_file(probe, root, REQUIREMENTS_FILE, ())))
+    return tuple(dict.fromkeys(requirements_of_file(probe, root, REQUIREMENTS_FILE, ())))
 
 
 def _requirements_of_group(groups: Mapping[str, object], name: str, above: tuple[str, ...]) -> list[str]:
@@ -42,14 +42,14 @@ def _requirements_of_group(groups: Mapping[str, object], name: str, above: tuple
     return requirements
 
 
-def _requirements_of_file(probe: Probe, root: str, name: str, above: tuple[str, ...]) -> list[str]:
-    """Read a requirements file; of pip's options only `-r FILE` adds requirements."""
+def requirements_of_file(probe: Probe, root: str, name: str, above: tuple[str, ...] = ()) -> list[str]:
+    """Return what a requirements file asks for; of pip's options only `-r FILE` adds requirements."""
     requirements: list[str] = []
     text = "" if name in above else probe.read(probe.join(root, name)) or ""
     for line in text.splitlines():
         words = re.sub(r"(^|\s)#.*", "", line).strip()
         if included := _INCLUDES.fullmatch(words):
-            requirements += _requirements_of_file(probe, root, included[1], (*above, name))
+            requirements += requirements_of_file(probe, root, included[1], (*above, name))
         elif words and not words.startswith("-"):
             requirements.append(words.partition(" --")[0].strip())
     return requirements

@@ -14,8 +14,9 @@ from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.cuda import FlagRow
 from torchbuild_tasks.catalog.match import admits, applies, parse_version
 from torchbuild_tasks.model import Choice, Finding, Host, Status, Tool
-from torchbuild_tasks.plan.cuda.values import ADVISED, NO_LIMITS, OR_ADVISED, HostLimits
+from torchbuild_tasks.plan.cuda.values import ADVISED, NO_LIMITS, OR_ADVISED, OTHER_TORCH, HostLimits
 from torchbuild_tasks.plan.packages import (
+    gcc_majors,
     gcc_release,
     how_to_install,
     how_to_install_gcc,
@@ -36,7 +37,6 @@ MSVC_LIKE = ("cl", "clang-cl")
 # What PATH is searched for, whatever CC says (facts/compilers.py).
 _C_NAMES = re.compile(r"(?:gcc|clang)(?:-\d+)?")
 NO_TOOLSET = ChosenToolset()
-_MAJORS = 40  # the newest major of a compiler that is compared with a specifier
 # When major 0 would have come out, and years from one to the next: GCC 5 in April 2015, 15 in April 2025,
 # Clang 4 in March 2017, 20 in March 2025.
 RELEASES = {"g++": (2010.3, 1.0), "clang++": (2015.2, 0.5)}
@@ -80,7 +80,7 @@ def choose_compilers(
 
 
 def list_cxx(question: Question) -> tuple[Tool, ...]:
-    """Return the C++ compilers of the machine, in the order in which they were found."""
+    """Return the C++ compilers, in the order in which they were found."""
     return tuple(tool for tool in question.facts.compilers if tool.name in CXX_FAMILIES and tool.path)
 
 
@@ -327,13 +327,8 @@ def _check_cxx(question: Question, compilers: Compilers, limits: HostLimits) -> 
     if not fits:
         text = f"{named} cannot compile torch {row.version}: C++{row.cxx} needs {family} {figure}"
         text += "" if question.has_row else f", and torch {question.version} is planned like that one"
-        line = _install_fitting(question, package, figure, taken=taken)
-        fix = f"Install a newer one ({line}) or name it: --set CXX=…"
-        if tool.name == "clang++":
-            fix += f"; or take GCC {row.gcc} ({_install_fitting(question, 'g++', row.gcc, taken=taken)})"
-        if here := next((each for each in list_cxx(question) if each.path and _fits(question, each)), None):
-            fix = f"Name one that is here: {_name_both(question, str(here.path))}"
         status: Status = "error" if question.has_row else "warn"
+        fix = _fix_for_torch(question, tool, figure, taken)
         return (Finding(id="compiler", status=status, text=text, fix=fix),)
     text = f"{named} fits {family} {figure} for C++{row.cxx}"
     rows = flag_rows(question, tool)
@@ -348,6 +343,19 @@ def _check_cxx(question: Question, compilers: Compilers, limits: HostLimits) -> 
         fix = f"If the build fails, take one of that time ({older}, then --set CXX=…)."
         return (replace(found, status="warn", text=text, fix=fix),)
     return (found,)
+
+
+def _fix_for_torch(question: Question, tool: Tool, figure: str, taken: int | None) -> str:
+    """Return how to come by a compiler that compiles this torch, and on a board one that its CUDA takes."""
+    if here := next((each for each in list_cxx(question) if each.path and _fits(question, each)), None):
+        return f"Name one that is here: {_name_both(question, str(here.path))}"
+    if question.cuda.tegra and taken and not gcc_majors(question.row.gcc, taken):
+        return f"{OTHER_TORCH}."
+    gcc, newer = _install_fitting(question, "g++", question.row.gcc, taken=taken), "Install a newer one"
+    if tool.name != "clang++":
+        return f"{newer} ({gcc}) or name it: --set CXX=…"
+    line = _install_fitting(question, "clang", figure)
+    return f"{newer} ({line}) or name it: --set CXX=…; or take GCC {question.row.gcc} ({gcc})"
 
 
 def _after_install(question: Question, fix: str) -> str:
@@ -403,7 +411,8 @@ def check_host(question: Question, compilers: Compilers, limits: HostLimits) -> 
         text += f"; nvcc gets {host.value}, everything else {tool.path}"
         fix = f"To have one for both: {_name_both(question, host.value)}"
         return (Finding.warn("host-compiler", text, fix),)
-    fix = _host_instead(question, limits, asked) if asked and asked.value else _host_fix(question, limits)
+    by = asked if asked and asked.value else decide(question, "CXX")
+    fix = _host_instead(question, limits, by) if by and by.value else _host_fix(question, limits)
     return (Finding.error("host-compiler", text, fix),)
 
 
@@ -444,15 +453,15 @@ def _host_instead(question: Question, limits: HostLimits, asked: Choice) -> str:
         tool for tool in list_cxx(question) if not limits.refusal(tool) and _fits(question, tool) is not False
     ]
     in_flags = asked.name in HOST_FLAGS
+    names = "--set CC=PATH --set CXX=PATH" if asked.name == "CXX" else f"--set {asked.name}=PATH"
     if able and in_flags:
         return f"Take -ccbin out of {asked.name}: {able[0].path} ({able[0].name} {able[0].version}) is here."
     if able:
         named = question.line("--set", f"{asked.name}={able[0].path}")
         return f"Name {able[0].name} {able[0].version}, which is here: {named}"
-    fix = _host_fix(question, limits)
-    if not fix.startswith("Install"):
+    if not (fix := _host_fix(question, limits)).startswith("Install"):
         return fix
-    then = f"take -ccbin out of {asked.name}" if in_flags else f"name it: --set {asked.name}=PATH"
+    then = f"take -ccbin out of {asked.name}" if in_flags else f"name it: {names}"
     first, _, rest = fix.rstrip(".").partition(OR_ADVISED)
     return f"{first}, and {then}{OR_ADVISED if rest or OR_ADVISED in fix else ''}."
 
@@ -589,10 +598,3 @@ def _is_doubted(question: Question, major: int) -> bool:
     release = gcc_release(question.facts, question.catalog, major)
     tool = Tool(name="g++", path=f"g++-{major}", version=release, found_via=INSTALLABLE)
     return any(row.fix for row in flag_rows(question, tool))
-
-
-@functools.lru_cache(maxsize=256)
-def gcc_majors(figure: str, newest: int | None) -> tuple[int, ...]:
-    """Return the majors of a compiler that a figure of a row admits, up to the newest."""
-    span = f"{figure},<{newest + 1}" if newest else figure
-    return tuple(major for major in range(4, _MAJORS) if admits(span.strip(","), f"{major}.0"))

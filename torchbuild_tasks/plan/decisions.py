@@ -38,7 +38,7 @@ from torchbuild_tasks.plan.linker import ChosenLinker, choose_linker
 from torchbuild_tasks.plan.machine_tools import CACHE, brought_choice, keep_ninja
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.toolset import ChosenToolset, choose_toolset, toolset_variables
-from torchbuild_tasks.plan.torch_ref import wanted_torch
+from torchbuild_tasks.plan.torch_ref import is_stored, wanted_torch
 from torchbuild_tasks.plan.variables import (
     MAKEFILES,
     choose_build_type,
@@ -231,20 +231,13 @@ def _subject(question: Question) -> tuple[Choice, ...]:
         because = f"the build {build.name}" + (
             f"; its worktree is not there yet, seen from {seen}" if seen else ""
         )
-    elif _is_ours(question):
+    elif is_stored(question):
         source, because = "default", "our checkout of the torch that is asked for"
     return (
         Choice(name="source", value=tree.root, because=because, source=source),
         _torch(question, f"{told_by} of {kind}{commit}"),
         Choice(name="era", value=question.era, because=f"build-backend {tree.backend or 'none, setup.py'}"),
     )
-
-
-def _is_ours(question: Question) -> bool:
-    """Say whether the checkout is one that was got into the store because of --torch."""
-    store = question.facts.store
-    within = f"{store.folder}{question.separator}sources{question.separator}" if store else ""
-    return bool(within and question.given("torch") and question.facts.tree.root.startswith(within))
 
 
 def _torch(question: Question, because: str) -> Choice:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import GIB
-from torchbuild_tasks.catalog.match import admits, applies, preset_rows, series, torch_row
+from torchbuild_tasks.catalog.match import admits, applies, parse_version, preset_rows, series, torch_row
 from torchbuild_tasks.catalog.rows import CharacterRow
 from torchbuild_tasks.model import Finding, Need, Room
 from torchbuild_tasks.model.facts import LOCKED, NOT_CHECKED_OUT, SHUT
@@ -24,8 +24,10 @@ from torchbuild_tasks.plan.submodules import check_submodules
 from torchbuild_tasks.plan.torch_ref import check_torch
 from torchbuild_tasks.plan.variables import decide, is_off
 from torchbuild_tasks.text.paths import is_inside
-from torchbuild_tasks.text.words import first_few, in_turn
+from torchbuild_tasks.text.words import as_word, first_few, in_turn
 
+# Where a compiler's libraries are found: by the loader, or by what the compiler itself writes.
+OF_THE_SYSTEM = ("/usr", "/opt/rh/", "/nix/store/", "/home/linuxbrew/")
 ARCHITECTURES = ("x86_64", "aarch64")
 SYSTEMS = ("linux", "windows")
 SAMPLE_DISK = 0.5
@@ -52,6 +54,7 @@ def check_machine_and_tree(decisions: Decisions, needs: Need) -> tuple[Finding, 
         *_check_arch(question),
         *_check_platform(question, variables, decisions.cuda.toolkit.version),
         *_check_cmake(question),
+        *_check_library(decisions),
         *_check_rooms(question),
         *check_noexec(question),
         *_check_disk(question, decisions.build_type.value, needs),
@@ -99,6 +102,48 @@ def _check_tree(question: Question, variables: Mapping[str, str]) -> Iterator[Fi
         yield Finding.error("era", text, "Check out a complete PyTorch source tree.")
     yield from _check_characters(question, variables)
     yield from check_writable(question)
+
+
+def _check_library(decisions: Decisions) -> Iterator[Finding]:
+    """Report a GCC outside of the system, whose C++ library no program finds when torch runs.
+
+    Red Hat's toolsets link what the system's lacks statically, and conda's and Nix's compilers write where
+    theirs is.
+    """
+    question, tool = decisions.question, decisions.compilers.tool
+    folder, _, name = str(tool.path if tool else "").rpartition("/bin/")
+    version = parse_version(tool.version) if tool else None
+    conda = [python.prefix for python in question.facts.pythons if python.environment == "conda"]
+    ours = folder.startswith(OF_THE_SYSTEM) or folder in conda or "-conda-" in name
+    if tool is None or tool.name != "g++" or version is None or not folder or ours:
+        return
+    system = _system_library(question)
+    if (system and version.major <= system) or _finds_library(question, folder):
+        return
+    own = f"of GCC {system}" if system else "if that is older"
+    text = (
+        f"{tool.path} ({tool.version}) is not the system's. Torch is linked with its libstdc++, and when it "
+    )
+    text += f'runs the loader takes the system\'s ({own}): "version `GLIBCXX_… not found"'
+    fix = f"Wherever torch runs: export LD_LIBRARY_PATH={as_word(folder)}/lib64:$LD_LIBRARY_PATH"
+    yield Finding(id="libstdc++", status="warn" if system else "unknown", text=text, fix=fix)
+
+
+def _system_library(question: Question) -> int:
+    """Return the GCC whose libstdc++ the system has, 0 for unknown; Ubuntu has that of the next GCC."""
+    host = question.facts.host
+    found = (each for each in question.facts.compilers if f"{each.path}".startswith("/usr/bin/g++"))
+    majors = [version.major for each in found if (version := parse_version(each.version))]
+    ahead = "ubuntu" in (f"{host.distribution}".partition(" ")[0].casefold(), *host.like)
+    return max(majors) + ahead if majors else 0
+
+
+def _finds_library(question: Question, folder: str) -> bool:
+    """Say whether a variable leads to the libraries of a compiler, or makes them part of torch's."""
+    names = ("LDFLAGS", "CMAKE_SHARED_LINKER_FLAGS")
+    chosen = (choice.value for name in names if (choice := decide(question, name)))
+    values = (question.facts.environ.get("LD_LIBRARY_PATH", ""), *chosen)
+    return any(folder in value or "-static-libstdc++" in value for value in values)
 
 
 def _check_characters(question: Question, variables: Mapping[str, str]) -> Iterator[Finding]:
@@ -234,6 +279,8 @@ def _check_platform(
         and applies(row.torch, question.version)
         and (cuda or not row.cuda)
         and (not row.toolkit or admits(row.toolkit, toolkit))
+        and not any(is_off(variables.get(name, "1")) for name in row.on)
+        and all(is_off(variables.get(name, "0")) for name in row.off)
     ]
     states = {row.status for row in rows}
     worst = [row for row in rows if row.status == "error"] or rows  # the others only say less of it

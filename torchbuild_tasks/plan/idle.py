@@ -49,11 +49,6 @@ def _has_companions(question: Question) -> bool:
     return bool(question.given("with_") or question.given("with_extension"))
 
 
-def _is_here(question: Question) -> bool:
-    """Say whether the checkout is here, and none is asked for that may still have to be fetched."""
-    return bool(question.facts.tree.version) and not question.given("torch")
-
-
 def against_cuda(question: Question) -> str:
     """Return what stands on the command line and contradicts --cuda."""
     wanted = question.assignments.get("USE_CUDA")
@@ -116,7 +111,6 @@ _TABLE: Final = (
         lambda question: bool(question.request.target) and not question.request.mixed,
         "where torch is installed, and --target installs nothing",
     ),
-    _Idle(("url",), _is_here, "where a checkout is fetched, and this one is here"),
 )
 
 

@@ -160,11 +160,12 @@ def check_memory(question: Question, build_type: str) -> tuple[Finding, ...]:
         return ()
     room, why = usable
     spare = 0 if _tightest(memory)[1] else memory.swap_free or 0
-    each = gib_of_job(question, build_type)
-    if (room + spare) / GIB >= each:
+    each, reserve = gib_of_job(question, build_type), memory_row(question.catalog, "reserve").gib
+    if (room + spare) / GIB >= each + reserve:
         return ()
     swap = f" and {spare / GIB:.1f} GiB of swap" if spare else ""
-    text = f"{room / GIB:.1f} GiB {why}{swap}, and one compile may take {each:g} GiB: compilers may be killed"
+    text = f"{room / GIB:.1f} GiB {why}{swap}, one compile may take {each:g} GiB, and the system needs "
+    text += f"{reserve:g}: compilers may be killed, or the machine stands still"
     return (Finding.warn("memory", text, f"{ways_to_memory(memory, question.facts.host.os)}."),)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 from collections.abc import Sequence
 from itertools import chain
@@ -16,6 +17,7 @@ from torchbuild_tasks.values import replace
 # The oldest GCC of conda-forge's gxx_linux-*, and the processors that it is built for: UNCONFIRMED.
 CONDA_GCC: Final = 7
 _CONDA_ARCHS: Final = ("x86_64", "aarch64", "ppc64le")
+_MAJORS: Final = 40  # the newest major of a compiler that is compared with a specifier
 MINIFORGE: Final = "https://conda-forge.org/download"
 
 
@@ -116,6 +118,13 @@ def offers_gcc(facts: Facts, catalog: Catalog, major: str) -> bool:
     return row is None or not row.gcc or bool(admits(row.gcc, major))
 
 
+@functools.lru_cache(maxsize=256)
+def gcc_majors(figure: str, newest: int | None) -> tuple[int, ...]:
+    """Return the majors of a compiler that a figure of a row admits, up to the newest."""
+    span = f"{figure},<{newest + 1}" if newest else figure
+    return tuple(major for major in range(4, _MAJORS) if admits(span.strip(","), f"{major}.0"))
+
+
 def gcc_release(facts: Facts, catalog: Catalog, major: int) -> str:
     """Return the release of a GCC that a package here brings: the last of its major if no row knows."""
     row = _installer_row(facts, catalog)
@@ -143,11 +152,16 @@ def how_to_install_gcc(facts: Facts, catalog: Catalog, majors: Sequence[int]) ->
 
 
 def conda_gcc(facts: Facts, major: int) -> str:
-    """Return the command that installs conda-forge's GCC of a major; "" where it has none here."""
+    """Return the command that installs conda-forge's GCC of a major, and names it by CC and CXX.
+
+    "" where it has none here.
+    """
     if major < CONDA_GCC or not _has_conda_gcc(facts):
         return ""
     arch = facts.host.arch.replace("x86_64", "64")
-    return with_conda(facts, f"conda create -n gxx -c conda-forge gxx_linux-{arch}={major}")
+    return with_conda(
+        facts, f"conda create -n gxx -c conda-forge gxx_linux-{arch}={major} && conda activate gxx"
+    )
 
 
 def _has_conda_gcc(facts: Facts) -> bool:

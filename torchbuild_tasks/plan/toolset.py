@@ -164,7 +164,7 @@ def _doubts(question: Question, toolset: Toolset, limits: HostLimits) -> list[st
 def _none_fits(question: Question, chosen: ChosenToolset, limits: HostLimits) -> Finding:
     have = usable_toolsets(question)
     if not have:
-        return _none(question)
+        return _none(question, limits)
     if chosen.asked and (not chosen.passed_over or _that_fit(question, limits)):
         return _wrong_one(question, chosen, limits)
     text = f"no installed MSVC toolset fits: {'; '.join(chosen.passed_over)}"
@@ -194,7 +194,7 @@ def _wrong_one(question: Question, chosen: ChosenToolset, limits: HostLimits) ->
     return Finding.error("toolset", text, f"{fix}{add}{drop}.")
 
 
-def _none(question: Question) -> Finding:
+def _none(question: Question, limits: HostLimits) -> Finding:
     """Report that there is no toolset, or only such as compile for other processors: a part is missing."""
     windows = question.facts.windows
     there = [toolset for toolset in (windows.toolsets if windows else ()) if _studio(question, toolset)]
@@ -204,7 +204,9 @@ def _none(question: Question) -> Finding:
         return _no_workload(max(new, key=lambda pair: pair[0])[1])
     if not there:
         looked = f" (looked for: {'; '.join(windows.looked)})" if windows and windows.looked else ""
-        return Finding.error("toolset", f"no MSVC toolset was found{looked}", f"Install one: {INSTALL}")
+        more = _to_install(question, limits, _STUDIOS["2022"])  # which is what that line brings
+        then = f". Then i{more[1:]}" if "(Modify" in more and "(Latest)" not in more else ""
+        return Finding.error("toolset", f"no MSVC toolset was found{looked}", f"Install one: {INSTALL}{then}")
     target = TARGETS.get(target_machine(question), "x64")
     text = f"MSVC {there[0].version} in {there[0].visual_studio} has no compiler for {target}"
     component = COMPONENTS[target]
@@ -224,15 +226,16 @@ def _no_workload(studio: VisualStudio) -> Finding:
     return Finding.error("toolset", text, fix)
 
 
-def _to_install(question: Question, limits: HostLimits) -> str:
+def _to_install(question: Question, limits: HostLimits, here: int | None = None) -> str:
     """Name the newest kind of toolset that the rows allow for what is planned, as the Installer does.
 
-    An Installer offers the toolsets of its own Visual Studio and of older ones, from 2017 on.
+    An Installer offers the toolsets of its own Visual Studio and of older ones, from 2017 on; `here` is the
+    major version of one that is still to come.
     """
     cuda = limits.cuda
     windows = question.facts.windows
     studios = [parse_version(studio.release) for studio in (windows.visual_studios if windows else ())]
-    newest = max((version.major for version in studios if version), default=None)
+    newest = max((version.major for version in studios if version), default=here)
     able = [
         row
         for row in question.catalog.msvc

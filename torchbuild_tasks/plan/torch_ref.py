@@ -147,19 +147,37 @@ def wanted_torch(question: Question) -> WantedTorch | None:
     return WantedTorch(ref=_release(row.latest, row, row.latest), because="the newest that fits this machine")
 
 
+def is_stored(question: Question) -> bool:
+    """Say whether the checkout is one that was got into the store because of --torch."""
+    store = question.facts.store
+    within = f"{store.folder}{question.separator}sources{question.separator}" if store else ""
+    return bool(within and question.given("torch") and question.facts.tree.root.startswith(within))
+
+
 def check_torch(question: Question) -> tuple[Finding, ...]:
-    """Check that the checkout is the torch that was asked for, if one was."""
+    """Check that the checkout is the torch that was asked for, if one was, and that --url does something."""
     wanted = wanted_torch(question) if question.given("torch") else None
     if wanted is None:
-        return ()
+        return _check_url(question)
     status, text = _compare(question, wanted.ref)
     fix = _next_steps(question, wanted) if status != "ok" else ""
-    return (Finding(id="torch", status=status, text=text, fix=fix),)
+    told = Finding(id="torch", status=status, text=text, fix=fix)
+    return (told, *(_check_url(question) if status != "error" else ()))
+
+
+def _check_url(question: Question) -> tuple[Finding, ...]:
+    """Report an address where the checkout is here, and not one that it brought to the store."""
+    given = question.given("url")
+    if not given or given[1] != "flag" or not question.facts.tree.version or is_stored(question):
+        return ()
+    text = f"--url {given[0]} has an effect only where a checkout is fetched, and this one is here"
+    return (Finding.warn("flags", text, "Drop it."),)
 
 
 def _next_steps(question: Question, wanted: WantedTorch) -> str:
     tree, ref = question.facts.tree, wanted.ref.ref
-    ways = [f"Get that one: torchbuild source get {wanted.ref.word}"]
+    url = f" {question.line('--url', str(question.request.url))}" if question.request.url else ""
+    ways = [f"Get that one: torchbuild source get {wanted.ref.word}{url}"]
     if tree.git:
         move = f"torchbuild source update {ref} --source {as_word(tree.root)}"
         ways.append(f"Or move this one and its submodules there: {move}")

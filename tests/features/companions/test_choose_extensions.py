@@ -14,6 +14,7 @@ from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.companions.choose import find_other_torch, read_extensions, without_torch
 from torchbuild_tasks.model import Companion, CompanionSource, Facts
+from torchbuild_tasks.values import replace
 
 
 def facts(version: str = "2.8.0a0", **source: Any) -> Facts:
@@ -136,6 +137,26 @@ def test_what_its_build_asks_for_is_installed_but_torch() -> None:
     assert plan.environment.install is not None
     assert "hatchling" in plan.environment.install.argv
     assert not [word for word in plan.environment.install.argv if word.startswith("torch")]
+
+
+@pytest.mark.parametrize(
+    ("torch", "needs", "told"),
+    [
+        ("2.1.2", "setuptools>=77.0", "license = {text"),
+        ("2.9.1", "setuptools>=77.0", ""),
+        ("2.6.0", "cmake>=4.0", "change that line"),
+        ("2.6.0", "cmake>=3.15", ""),
+        ("2.2.2", "numpy>=2,<3", "change that line"),
+        ("2.2.2", "numpy>=2; python_version < '3.8'", ""),
+    ],
+)
+def test_what_its_build_asks_for_may_exclude_what_torch_is_built_with(
+    torch: str, needs: str, told: str
+) -> None:
+    source = facts(builds_with=(needs,))
+    plan = plan_of(replace(source, tree=tree(version=torch)), with_extension=("/src/my-ext",))
+    fixes = [each.fix for each in plan.findings if "is built with" in each.text and each.id == "my-ext"]
+    assert len(fixes) == bool(told) and all(told in fix for fix in fixes)
 
 
 def test_what_another_framework_needs_is_not_installed() -> None:

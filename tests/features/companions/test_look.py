@@ -62,3 +62,28 @@ def test_what_keeps_a_build_from_a_wheel_for_another_torch_and_to_its_jobs(
     probe = machine(tmp_path, files={"/src/ext/setup.py": f"import os\n{setup}\n"})
     (looked,) = look_at_companions([("ext", "/src/ext")], probe, any_package=("ext",))
     assert looked.forces == forces
+
+
+@pytest.mark.parametrize(
+    ("project", "needs"),
+    [
+        ('license = "MIT"', ("setuptools", "wheel", "ninja", "packaging", "setuptools>=77.0")),
+        ('license = {text = "MIT"}', ()),
+        ('[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"', ("hatchling",)),
+    ],
+)
+def test_what_reads_a_licence_that_is_a_string(tmp_path: Path, project: str, needs: tuple[str, ...]) -> None:
+    files = {"/src/ext/pyproject.toml": f"[project]\nname = 'ext'\n{project}\n"}
+    (looked,) = look_at_companions(
+        [("ext", "/src/ext")], machine(tmp_path, files=files), any_package=("ext",)
+    )
+    assert looked.builds_with == needs
+
+
+@pytest.mark.parametrize("named", ['"asks.txt"', '["asks.txt"]'])
+def test_what_setuptools_reads_from_files(tmp_path: Path, named: str) -> None:
+    text = f"[tool.setuptools.dynamic]\ndependencies = {{file = {named}}}\nversion = {{file = 'VERSION'}}\n"
+    files = {"/src/ext/pyproject.toml": text, "/src/ext/asks.txt": "torch==2.8.0  # this one\n"}
+    probe = machine(tmp_path, files={**files, "/src/ext/VERSION": "1.5\n"})
+    (looked,) = look_at_companions([("ext", "/src/ext")], probe, any_package=("ext",))
+    assert (looked.asks, looked.version) == (("torch==2.8.0",), "1.5")

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.features.doctor.views import check, checks, health, room
+from tests.features.doctor.views import check, checks, health, room, view
 from tests.support.machines import linux_facts, tool
 from torchbuild_tasks.catalog import GIB
-from torchbuild_tasks.model import Host, Memory, Reached, Room
+from torchbuild_tasks.features.doctor.choose import CHECKS
+from torchbuild_tasks.model import Finding, Host, Memory, Reached, Room
+from torchbuild_tasks.values import replace
 
 
 def test_what_shares_a_file_system_is_counted_together() -> None:
@@ -89,6 +91,14 @@ def test_a_place_must_be_written_to_and_started_from(changed: dict[str, Any], st
 def test_where_it_is_recorded_which_venvs_are_ours_must_be_written_to() -> None:
     found = check("places", seen=health(rooms=(room("state", writable=False),)))
     assert (found.status, "TORCHBUILD_STATE" in found.fix) == ("error", True)
+
+
+def test_a_folder_that_the_plan_has_named_is_named_once() -> None:
+    seen = view(seen=health(rooms=(room("state", writable=False),)))
+    said = Finding.error(
+        "place", "/state cannot be written to, where torchbuild notes its venvs", "Make it yours."
+    )
+    assert not CHECKS["places"](replace(seen, plan=replace(seen.plan, findings=(said,))))
 
 
 def test_a_build_goes_on_without_a_folder_for_its_cache_or_store() -> None:

@@ -15,6 +15,7 @@ from torchbuild_tasks.plan.cuda.archs import arch_list, capability, choose_archs
 from torchbuild_tasks.plan.cuda.devices import devices
 from torchbuild_tasks.plan.cuda.toolkit import choose_toolkit
 from torchbuild_tasks.plan.cuda.values import ChosenArchs
+from torchbuild_tasks.values import replace
 
 ID = "architectures"
 
@@ -121,17 +122,39 @@ def test_native_needs_a_gpu() -> None:
     assert chosen(machine("8.6"), arch="native") == "8.6"
 
 
+@pytest.mark.parametrize(
+    ("torch", "split", "cuda", "number"),
+    [
+        ("1.7.1", False, "11.1", 7),
+        ("1.7.1", False, "11.0", 0),
+        ("1.10.0", False, "11.3", 7),
+        ("1.10.0", True, "11.3", 0),
+        ("2.6.0", False, "12.6", 0),
+    ],
+)
+def test_more_than_libtorch_cuda_can_be_linked_with(torch: str, split: bool, cuda: str, number: int) -> None:
+    facts = replace(machine("8.6", cuda=cuda), tree=tree(version=torch))
+    more = ("BUILD_SPLIT_CUDA=1",) if split else ()
+    plan = plan_of(facts, cuda=True, arch="5.0;5.2;6.0;6.1;7.0;7.5;8.0", set=more)
+    told = [each.text for each in plan.findings if "too large to be linked" in each.text]
+    assert [text.partition(" ")[0] for text in told] == [str(number)] * bool(number)
+
+
 def test_common_can_be_asked_for() -> None:
-    assert chosen(machine("8.6", cuda="13.0"), arch="common") == "7.5;8.0;8.6;9.0;10.0;12.0+PTX"
+    facts = machine("8.6", cuda="13.0")
+    assert chosen(facts, arch="common") == "7.5;8.0;8.6;9.0;10.0;12.0+PTX"
+    arm = replace(facts, host=replace(facts.host, arch="aarch64"))
+    assert chosen(arm, arch="common") == "8.0;9.0;10.0;12.0+PTX"
 
 
-def test_hidden_devices_are_not_guessed_around() -> None:
-    plan = plan_of(cuda_facts(toolkit(), gpus=(gpu(),), visible=""), cuda=True)
-    finding = found(plan.findings, ID)
-    assert finding.status == "error"
-    assert "CUDA_VISIBLE_DEVICES" in finding.text
-    explicit = plan_of(cuda_facts(toolkit(), gpus=(gpu(),), visible=""), cuda=True, arch="8.6")
-    assert "error" not in statuses(explicit.findings, ID)
+@pytest.mark.parametrize("arch", [None, "native"])
+def test_what_is_hidden_from_programs_is_compiled_for_all_the_same(arch: str | None) -> None:
+    """CUDA_VISIBLE_DEVICES is of run time: shells for tests on the CPU set it to nothing."""
+    plan = plan_of(cuda_facts(toolkit(), gpus=(gpu(),), visible=""), cuda=True, arch=arch)
+    choice = next(each for each in plan.choices if each.name == "TORCH_CUDA_ARCH_LIST")
+    assert choice.value == "8.6" and "CUDA_VISIBLE_DEVICES= hides" in choice.because
+    assert "error" not in statuses(plan.findings, ID)
+    assert [each.status for each in plan.findings if "hides every GPU" in each.text] == ["warn"]
 
 
 def test_an_unknown_word_is_refused_with_the_nearest() -> None:
@@ -182,13 +205,6 @@ def test_that_it_cannot_be_read_is_said_before_what_the_toolkit_lacks(
     assert not [
         each for each in plan_of(facts, cuda=True, arch=f"{ptx}+PTX").findings if "does not know" in each.text
     ]
-
-
-def test_hidden_gpus_are_not_advised_to_be_taken() -> None:
-    facts = cuda_facts(toolkit("12.8"), gpus=(gpu("8.6"),), visible="")
-    finding = next(each for each in plan_of(facts, cuda=True).findings if each.id == ID)
-    assert finding.status == "error" and finding.fix.startswith("Unset CUDA_VISIBLE_DEVICES")
-    assert "auto" not in finding.fix and "native" not in finding.fix
 
 
 def test_one_that_only_its_extensions_do_not_know() -> None:

@@ -333,3 +333,16 @@ def test_of_two_gpus_that_are_too_new_one_driver_is_named_for_both() -> None:
     facts = cuda_facts(toolkit("13.0"), gpus=cards, driver=driver("470.256.02"))
     told = [each.fix for each in plan_of(facts, cuda=True).findings if "does not know it" in each.text]
     assert len(told) == 2 and len(set(told)) == 1 and "580" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("loaded", "archs", "named"),
+    [("470.256.02", "8.0+PTX", "570.26"), ("470.256.02", "9.0", "525.60.13"), (None, "8.0+PTX", "570.26")],
+)
+def test_where_only_ptx_runs_the_driver_of_the_toolkit_is_named_at_once(
+    loaded: str | None, archs: str, named: str
+) -> None:
+    """The oldest of the major release would lead to a second warning."""
+    facts = cuda_facts(toolkit("12.8"), gpus=(gpu("9.0"),), driver=driver(loaded) if loaded else None)
+    fixes = {each.fix for each in plan_of(facts, cuda=True, arch=archs).findings if each.id == "driver"}
+    assert fixes and all(f"river {named} or later" in each for each in fixes), fixes

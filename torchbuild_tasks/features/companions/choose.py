@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -30,6 +31,8 @@ NAME = "torchvision"
 # Build requirements if a project declares none (PEP 518 defines the first two; without ninja
 # torch.utils.cpp_extension compiles one file at a time).
 BUILDS_WITH = ("setuptools", "wheel", "ninja", "packaging")
+# What reads `license = "MIT"` in pyproject.toml, which older ones know as a table only (changes of 77.0.0).
+STRING_LICENCE = "setuptools>=77.0"
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -296,6 +299,7 @@ def check_companions(
     companions = wanted_companions(question)
     return (
         *(_check_folder(question, one) if one.path else _check_release(question, one) for one in companions),
+        *(finding for one in companions for finding in _check_builders(question, one)),
         *(finding for one in companions for finding in _check_machine(question, one, gpus, cuda)),
         *_check_blank(question),
     )
@@ -412,6 +416,38 @@ def _check_extension(question: Question, wanted: Wanted, source: CompanionSource
         fix = "Take a release of it for this torch, or change that line of its pyproject.toml."
         return Finding.error(name, text, fix)
     return Finding.ok(name, f"{called}, an extension that is built against this torch")
+
+
+def _check_builders(question: Question, wanted: Wanted) -> Iterator[Finding]:
+    """Report what a project's build asks for and torch's own excludes: one Python cannot have both."""
+    source = source_of(question, wanted.row.name)
+    python, row = first_python(question), question.row
+    version = (python.version if python else None) or ""
+    ours = [each for text in (*row.requires, f"cmake{row.cmake}") if (each := parse_requirement(text))]
+    for text in without_torch(source.builds_with, wanted.row.without) if source else ():
+        asked = parse_requirement(text)
+        if source is None or asked is None or not counts_for(asked, version):
+            continue
+        own = next((each for each in ours if counts_for(each, version) and _excludes(each, asked)), None)
+        if own is None:
+            continue
+        said = f"its build asks for {text}"
+        fix = "Take a release of it for this torch, or change that line of its pyproject.toml."
+        if text == STRING_LICENCE:
+            said = "its licence in pyproject.toml is a string, which setuptools reads from 77 on"
+            fix = 'Write it there as a table, which all releases read: license = {text = "…"}.'
+        text = f"{source.path}: {said}, and torch {row.version} is built with {own}, in the same Python"
+        yield Finding.error(wanted.row.name, text, fix)
+
+
+def _excludes(one: Requirement, other: Requirement) -> bool:
+    """Say whether no version of a package fits both: none of their bounds, and of what is next to these."""
+    if canonicalize_name(one.name) != canonicalize_name(other.name):
+        return False
+    named = (parse_version(each.version.removesuffix(".*")) for each in (*one.specifier, *other.specifier))
+    bounds = [each for each in named if each]
+    near = (Version("0"), *bounds, *(Version(f"{each.base_version}.0.1") for each in bounds))
+    return not any(admits(f"{one.specifier}", each) and admits(f"{other.specifier}", each) for each in near)
 
 
 def newest_release(catalog: Catalog, name: str, torch: Version | None) -> CompanionReleaseRow | None:

@@ -8,12 +8,14 @@ from typing import Any
 
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.requirements import requirements_of_file
 from torchbuild_tasks.facts.tree import look_at_git
-from torchbuild_tasks.features.companions.choose import read_wanted
+from torchbuild_tasks.features.companions.choose import BUILDS_WITH, STRING_LICENCE, read_wanted
 from torchbuild_tasks.model import CompanionSource, Facts
 from torchbuild_tasks.values import as_table, parse_toml, replace, texts_in
 
 BUILDS = ("setup.py", "pyproject.toml")
+SETUPTOOLS = "setuptools"  # the build backend where none is named (PEP 517)
 # Where setuptools is told that packages lie: find_packages(where="src"), package_dir={"": "src"}, and the
 # same keys of pyproject.toml and setup.cfg (setuptools.pypa.io/en/latest/userguide/package_discovery.html).
 _PLACES = re.compile(
@@ -78,7 +80,7 @@ def _look(probe: Probe, name: str, path: str, *, any_package: bool) -> Companion
     words = (probe.read(probe.join(root, "version.txt")) or "").split()
     repository = look_at_git(probe, root)
     setup = probe.read(probe.join(root, "setup.py")) or ""
-    project = _project(probe.read(probe.join(root, "pyproject.toml")) or "")
+    project = _project(probe, root)
     return CompanionSource(
         name=name,
         path=root,
@@ -95,19 +97,33 @@ def _builds(probe: Probe, folder: str) -> bool:
     return any(probe.is_file(probe.join(folder, file)) for file in BUILDS)
 
 
-def _project(text: str) -> dict[str, Any]:
-    """Return version, build requirements and requirements from a pyproject.toml (PEP 518 and 621)."""
+def _project(probe: Probe, root: str) -> dict[str, Any]:
+    """Return version, build requirements and requirements from a pyproject.toml (PEP 518 and 621).
+
+    Version and dependencies may stand in a file that setuptools is told of instead.
+    """
     try:
-        data = parse_toml(text)
+        data = parse_toml(probe.read(probe.join(root, "pyproject.toml")) or "")
     except ValueError:  # the build will report it
         data = {}
-    project = as_table(data.get("project"))
-    version = project.get("version")
-    return {
-        "version": version if isinstance(version, str) else None,
-        "builds_with": texts_in(as_table(data.get("build-system")).get("requires")),
-        "asks": texts_in(project.get("dependencies")),
-    }
+    project, system = as_table(data.get("project")), as_table(data.get("build-system"))
+    dynamic = as_table(as_table(as_table(data.get("tool")).get("setuptools")).get("dynamic"))
+    asks = texts_in(project.get("dependencies"))
+    for name in _files_of(dynamic.get("dependencies")):
+        asks += tuple(requirements_of_file(probe, root, name))
+    texts = [probe.read(probe.join(root, name)) or "" for name in _files_of(dynamic.get("version"))]
+    version = project.get("version", "".join(texts).strip()[:200] or None)
+    needs = texts_in(system.get("requires"))
+    backend = str(system.get("build-backend", SETUPTOOLS))
+    if isinstance(project.get("license"), str) and backend.startswith(SETUPTOOLS):
+        needs = (*(needs or BUILDS_WITH), STRING_LICENCE)
+    return {"version": version if isinstance(version, str) else None, "builds_with": needs, "asks": asks}
+
+
+def _files_of(value: object) -> tuple[str, ...]:
+    """Return the files that a dynamic key of setuptools names: one, or a list."""
+    file = as_table(value).get("file")
+    return (file,) if isinstance(file, str) else texts_in(file)
 
 
 def _places(probe: Probe, root: str) -> tuple[str, ...]:

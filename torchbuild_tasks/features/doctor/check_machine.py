@@ -98,9 +98,12 @@ def check_starts(view: View) -> tuple[Finding, ...]:
 def check_places(view: View) -> tuple[Finding, ...]:
     """Check that the folders can be written, and are on a suitable file system."""
     findings: list[Finding] = []
+    shut = "cannot be written to"
+    told = [each.text for each in view.plan.findings if each.id == "place" and shut in each.text]
     for room in view.health.rooms:
-        if room.writable is False and room.purpose in _NAMED:
-            text = f"{room.path} ({room.purpose}) cannot be written to"
+        said = any(text.startswith(f"{room.path} ") for text in told)  # with what the build needs it for
+        if room.writable is False and room.purpose in _NAMED and not said:
+            text = f"{room.path} ({room.purpose}) {shut}"
             names = _NAMED[room.purpose] or temporary_names(view.question)
             fix = f"Make it yours, or name another: {names}."
             # A cache never fails a build.
@@ -109,9 +112,8 @@ def check_places(view: View) -> tuple[Finding, ...]:
         if slow := _file_system_problem(view, room):
             text = f"{room.path} ({room.purpose}) is on {room.kind}, {slow[0]}"
             findings.append(Finding.warn("places", text, slow[1]))
-    return tuple(findings) or (
-        Finding.ok("places", "folders for caches, records and temporary files can be written to"),
-    )
+    well = Finding.ok("places", "folders for caches, records and temporary files can be written to")
+    return tuple(findings) or (() if told else (well,))
 
 
 def _file_system_problem(view: View, room: Room) -> tuple[str, str] | None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from torchbuild_tasks.build.history import longest_build
 from torchbuild_tasks.build.ledger import last_manifest
 from torchbuild_tasks.build.work import Planned, Reporter
-from torchbuild_tasks.catalog.match import parse_version
+from torchbuild_tasks.catalog.match import parse_version, series
 from torchbuild_tasks.errors import TorchbuildError
 from torchbuild_tasks.facts.wheel import VERSION_FILE, identify
 from torchbuild_tasks.features.wheel_overlay.act import COMPILED, SETTINGS, TARGET
@@ -35,6 +35,7 @@ from torchbuild_tasks.features.wheel_overlay.choose import (
 )
 from torchbuild_tasks.features.wheel_overlay.find import (
     AUTO,
+    INDEX,
     NO_PLACE,
     check_wheel,
     count_due_steps,
@@ -51,8 +52,9 @@ from torchbuild_tasks.features.wheel_overlay.mixed import BUILD_FILE, check_chan
 from torchbuild_tasks.model import BuildPlan, Choice, Finding, verdict
 from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.options import BuildRequest
+from torchbuild_tasks.plan.environment import first_python
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.requirements import missing_from_files
+from torchbuild_tasks.plan.requirements import missing_from_files, missing_requirements, run_time
 from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.values import parse_json, replace
 
@@ -81,7 +83,7 @@ def preview(question: Question, plan: BuildPlan) -> BuildPlan:
 def _preview_auto(planned: Planned, wheels: str | None) -> BuildPlan:
     for wheel in local_wheels(planned, wheels, []):
         if not check_wheel(planned, wheel):
-            return _plan_with_wheel(planned, wheel)
+            return _warn_offline(planned.question, _plan_with_wheel(planned, wheel))
     version, reached = nearest_release(planned) or (release_of(planned), None)
     if reached is not None and (obstacles := find_obstacles(planned, reached)):
         return _refuse(planned.plan, *obstacles)
@@ -92,19 +94,51 @@ def _preview_auto(planned: Planned, wheels: str | None) -> BuildPlan:
     return _warn_offline(planned.question, plan, value)
 
 
-def _warn_offline(question: Question, plan: BuildPlan, word: str) -> BuildPlan:
-    """Return the plan, with a warning where --offline may prevent a download; builds ask all of pip."""
-    mirrored = "file:" in question.value("mirror", "")
-    if not question.given("offline") or mirrored or word.startswith("file:"):
+def _warn_offline(question: Question, plan: BuildPlan, word: str = "") -> BuildPlan:
+    """Return the plan, with a warning where --offline may prevent a download; builds ask all of pip.
+
+    Args:
+        question: what is planned.
+        plan: the plan without it.
+        word: the version or address of the wheel, "" for one that is here.
+    """
+    if not question.given("offline") or "file:" in question.value("mirror", ""):
         return plan
-    brought = question.facts.brought
-    if parse_version(word) and brought and not missing_from_files(brought.wheels, (f"torch=={word}",)):
+    brought = question.facts.brought.wheels if question.facts.brought else ()
+    named = (f"torch=={word}",) if parse_version(word) else ()
+    here = not word or word.startswith("file:") or bool(named and not missing_from_files(brought, named))
+    lacking = missing_from_files(brought, _run_time(question, plan))
+    if here and not lacking:
         return plan
-    text = f"--offline, and the wheel of torch would be downloaded ({word}): the build takes it from places "
-    text += "on this machine alone, and --wheels has none of it"
-    fix = "Bring it from where there is a network, and name it: --from-wheel FILE."
-    findings = (*plan.findings, Finding.warn("from-wheel", text, fix))
+    wheel = [] if here else [f"the wheel of torch ({word})"]
+    text = (
+        f"--offline, and this would be downloaded: {', '.join((*wheel, *lacking))}. The build takes it from "
+    )
+    text += "places on this machine alone, and --wheels has none of it"
+    fetched = () if here else named  # with what it asks for
+    line = _download(question, plan, fetched or lacking) if fetched or lacking else ""
+    if not (here or named):
+        line = f"{line}{'; ' if line else ''}bring the wheel, too, and name it: --from-wheel FILE"
+    findings = (*plan.findings, Finding.warn("from-wheel", text, f"{line[0].upper()}{line[1:]}."))
     return replace(plan, findings=findings, verdict=verdict(findings))
+
+
+def _run_time(question: Question, plan: BuildPlan) -> tuple[str, ...]:
+    """Return what torch asks for and the Python that gets it lacks, as far as the checkout says it."""
+    python = first_python(question)
+    if python is None:
+        return ()
+    have = None if plan.environment.create else python
+    return missing_requirements(question, have, python, run_time(question))
+
+
+def _download(question: Question, plan: BuildPlan, wanted: tuple[str, ...]) -> str:
+    """Return how to bring wheels: of torch also what it asks for, and its variant from its own index."""
+    variant = wanted[0].partition("+")[2]
+    index = ("--index-url", f"{INDEX}{variant}") if variant else ()
+    line = question.line("pip", "download", "--dest", "wheels", *index, *wanted)
+    where = f"where there is a network, with Python {series(plan.environment.version)} on such a system"
+    return f"{where}: {line}; then use --wheels wheels here"
 
 
 def _preview_local(planned: Planned, wheels: list[Wheel], word: str) -> BuildPlan:
@@ -112,7 +146,7 @@ def _preview_local(planned: Planned, wheels: list[Wheel], word: str) -> BuildPla
     for wheel in wheels:
         problem = check_wheel(planned, wheel)
         if not problem:
-            return _plan_with_wheel(planned, wheel)
+            return _warn_offline(planned.question, _plan_with_wheel(planned, wheel))
         text = f"{wheel.file}: {problem}"
         findings += problem if isinstance(problem, tuple) else (obstacle(text),)
     return _refuse(planned.plan, *(findings or [obstacle(f"no wheel of torch is in {word}")]))

@@ -248,7 +248,7 @@ def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
     best = _best_for(question, finding, ways)
     lead = ways.lead
     if best and lead and (best.word, best.version) != (lead.word, lead.version):
-        return replace(finding, fix=_after_lead(question, finding, lead))
+        return replace(finding, fix=_after_lead(question, finding, lead, ways))
     if best and lead and ways.refused and finding.status == "warn":  # what the error needs ends this one, too
         return replace(finding, fix=f"{_sentence(question, lead)}.")
     sentence = _sentence(question, best) if best else _nothing(question, finding, ways)
@@ -257,13 +257,7 @@ def _fill_in(question: Question, finding: Finding, ways: _Ways) -> Finding:
     other = ways.other() if finding.status == "warn" and untried else None
     if other and (only or ARCHIVE not in other.words):
         sentence = f"Take {other.words}"  # the next plan would say so of that toolkit, or still of this torch
-    elif (
-        best
-        and only
-        and finding.status == "error"
-        and _is_untried(question, best, ways)
-        and (way := ways.other())
-    ):
+    elif best and only and _is_lesser(question, finding, best, ways) and (way := ways.other()):
         sentence += f"; or take {way.words}"
     elif best and only and ways.torch and finding.id in _TOLD and (way := ways.other()):
         with_torch = f"; or, with this torch, {sentence[0].lower()}{sentence[1:]}"
@@ -313,10 +307,11 @@ def _if_better(best: Candidate | None, finding: Finding, ways: _Ways) -> Candida
     return best if _is_better(best, finding, ways.now) else None
 
 
-def _after_lead(question: Question, finding: Finding, lead: Candidate) -> str:
-    """Leave out another toolkit than the plan's; what is then left, the next plan says."""
+def _after_lead(question: Question, finding: Finding, lead: Candidate, ways: _Ways) -> str:
+    """Leave out another toolkit than the plan's, and name a torch with which nothing is left."""
     sentence = _sentence(question, lead)
     first = f"First {sentence[0].lower()}{sentence[1:]}: what else is found asks for it, and this may stay."
+    first += f" Or take {other.words}." if (other := ways.other()) else ""
     return finding.fix.replace(ADVISED, first).replace(OR_ADVISED, "")
 
 
@@ -348,8 +343,8 @@ def _sentence(question: Question, best: Candidate) -> str:
     if best.gcc:
         return _sentence_with_gcc(question, best, best.gcc)
     if best.place == 2:
-        line = f"Install CUDA {best.version} ({ARCHIVE}) and name its folder: --cuda-toolkit PATH"
-        return line + _driver_for(best)
+        kit = f"CUDA {best.version} ({ARCHIVE}){_with_cudnn(best)}"
+        return f"Install {kit} and name its folder: --cuda-toolkit PATH{_driver_for(best)}"
     flag = question.line("--cuda-toolkit", best.word)
     return f"Take {flag} ({_how(question, best)}){_driver_for(best)}"
 
@@ -359,11 +354,24 @@ def _is_untried(question: Question, best: Candidate, ways: _Ways) -> bool:
     return ways.tried and is_outside(question, best.version)
 
 
+def _is_lesser(question: Question, finding: Finding, best: Candidate, ways: _Ways) -> bool:
+    """Say whether the plan with a toolkit that puts an error right would ask for another torch."""
+    weak = _is_untried(question, best, ways) or any(each.id == "gpu-code" for each in best.findings)
+    return weak and finding.status == "error"
+
+
 def _driver_for(best: Candidate) -> str:
     """Return the driver that an advised toolkit needs besides; "" where the one that is here runs it."""
     fixes = (each.fix for each in best.findings if each.id == "driver" and OR_ADVISED in each.fix)
     update = next(fixes, "").partition(OR_ADVISED)[0]
     return f", and {update[0].lower()}{update[1:]}" if update else ""
+
+
+def _with_cudnn(best: Candidate) -> str:
+    """Return the cuDNN that belongs to a toolkit of the archive, which has none; "" where one here fits."""
+    wanted = next((each.fix.partition(":")[0] for each in best.findings if each.id == "cudnn"), "")
+    named = wanted.partition(" of a cuDNN ")[2]
+    return f" with a cuDNN {named} (--set CUDNN_ROOT=FOLDER)" if named else ""
 
 
 def _how(question: Question, best: Candidate) -> str:
@@ -379,8 +387,8 @@ def _sentence_with_gcc(question: Question, best: Candidate, gcc: int) -> str:
     name = question.line("--set", f"{asked.name if asked and asked.value else 'CXX'}=PATH")
     first = f"Install GCC {gcc}, which CUDA {best.version} takes ({line})"
     if best.place == 2:
-        line = f"{first}, then CUDA {best.version} ({ARCHIVE}), and name both: --cuda-toolkit PATH {name}"
-        return line + _driver_for(best)
+        kit = f"CUDA {best.version} ({ARCHIVE}){_with_cudnn(best)}"
+        return f"{first}, then {kit}, and name both: --cuda-toolkit PATH {name}{_driver_for(best)}"
     flag = question.line("--cuda-toolkit", best.word)
     return (
         f"{first}, then take {flag} ({_how(question, best)}) and name the compiler: {name}{_driver_for(best)}"
@@ -451,7 +459,10 @@ def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> O
         return all(each.status != "error" and each.id not in (*_TOLD, JETPACK_ID) for each in found)
 
     known = _compiler_errors(question)
-    series = [each for each in _nearest_series(question) if _compiler_errors(each) <= known]
+    errors = [(each, _compiler_errors(each)) for each in _nearest_series(question)]
+    # What is wrong with the compiler already has a fix of its own; a torch that it compiles comes first.
+    fitting = sorted((each for each in errors if each[1] <= known), key=lambda each: len(each[1]))
+    series = [each for each, _ in fitting]
     able = [each for each in series if _has_python(each)]
     for built in (able, [each for each in series if each not in able]):
         kept = (each for each in built if planned and suits(try_toolkit(each, planned, gpus)))
@@ -505,10 +516,10 @@ def _nearest_series(question: Question) -> list[Question]:
     return [replace(question, facts=replace(facts, tree=each)) for each in trees]
 
 
-def _compiler_errors(question: Question) -> set[tuple[str, str]]:
-    """Return what is wrong with the compiler for a torch; one that is missing is so for every torch."""
+def _compiler_errors(question: Question) -> set[str]:
+    """Return the names of the errors of the compilers for a torch."""
     found = check_compilers(question, choose_compilers(question))
-    return {(each.id, each.text) for each in found if each.status == "error"}
+    return {each.id for each in found if each.status == "error"}
 
 
 def _has_python(question: Question) -> bool:

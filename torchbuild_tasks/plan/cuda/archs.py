@@ -17,7 +17,7 @@ from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.cuda import FamilyRow
 from torchbuild_tasks.catalog.match import admits, applies
 from torchbuild_tasks.model import Choice, Source
-from torchbuild_tasks.plan.cuda.devices import visible_devices
+from torchbuild_tasks.plan.cuda.devices import served_devices, visible_devices
 from torchbuild_tasks.plan.cuda.toolkit import cuda_row
 from torchbuild_tasks.plan.cuda.values import Arch, Capability, ChosenArchs, ChosenToolkit, Device
 from torchbuild_tasks.plan.question import Question
@@ -29,7 +29,6 @@ NAME = "TORCH_CUDA_ARCH_LIST"
 # `python -m benchmarks archs`, see docs/speed.md.
 COST = 0.4
 # Beyond it libtorch_cuda.so grows past what 32-bit relocations reach (pytorch issues 39968, 48588).
-MANY = 8
 WORDS = ("auto", "native", "common", "all")  # what else may stand for a list
 _SHORT = re.compile(r"(?:sm_|compute_)?(\d{1,3})([af]?)")  # nvcc's spelling, or no minor number
 _ENTRY = re.compile(r"(\d{1,2})\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
@@ -81,7 +80,9 @@ def arch_list(archs: Sequence[Arch]) -> str:
 
 def families(question: Question) -> tuple[FamilyRow, ...]:
     """Return the names that the torch of the checkout knows; else, all of them."""
-    return tuple(row for row in question.catalog.family if applies(row.torch, question.version))
+    here = ("", question.facts.host.arch)
+    known = (row for row in question.catalog.family if row.arch in here)
+    return tuple(row for row in known if applies(row.torch, question.version))
 
 
 def _meaning(question: Question, word: str) -> tuple[Arch, ...]:
@@ -223,15 +224,12 @@ def _decide_archs(
         archs = _common(question, chosen, every=word == "all")
         return _choice_of(archs, f"{because}: {word} of {chosen.name} that this torch knows", source)
     seen = visible_devices(question, gpus)
-    if gpus and not seen:
-        hidden = f"CUDA_VISIBLE_DEVICES={question.cuda.visible} hides every GPU that is here"
-        problem = f"{word} ({because}): {hidden}"
-        return ChosenArchs(problem=problem)
-    present = [device for device in seen if device.capability]
+    hidden = "" if seen else f", though CUDA_VISIBLE_DEVICES={question.cuda.visible} hides them"
+    present = [device for device in seen or served_devices(question, gpus) if device.capability]
     if present:
         archs = _of_devices(question, chosen, present)
         here = ", ".join(dict.fromkeys(f"{d.name} ({d.capability})" for d in present))
-        return _choice_of(archs, f"the GPUs that are here: {here}", source)
+        return _choice_of(archs, f"the GPUs that are here: {here}{hidden}", source)
     if word == "native":
         return ChosenArchs(problem=f"native ({because}): no GPU is known here")
     common = _choice_of(_common(question, chosen), "no GPU is known here, so all common ones", source)

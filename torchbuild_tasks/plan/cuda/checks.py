@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from packaging.version import Version
 
 from torchbuild_tasks.catalog.cuda import CudaTorchRow
-from torchbuild_tasks.catalog.match import admits, row_version
+from torchbuild_tasks.catalog.match import admits, applies, row_version
 from torchbuild_tasks.model import Choice, Finding, Library, Status
 from torchbuild_tasks.model.cuda import LIBRARIES, names_of
-from torchbuild_tasks.plan.compiler import choose_compilers, gcc_majors, host_libc
+from torchbuild_tasks.plan.compiler import choose_compilers, host_libc
 from torchbuild_tasks.plan.cuda.archs import (
-    MANY,
     NAME,
     WORDS,
     arch_list,
@@ -56,7 +55,7 @@ from torchbuild_tasks.plan.cuda.values import (
     HostLimits,
 )
 from torchbuild_tasks.plan.names import CUDA_ROOTS
-from torchbuild_tasks.plan.packages import conda_gcc
+from torchbuild_tasks.plan.packages import conda_gcc, gcc_majors
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import decide, is_off
 from torchbuild_tasks.text.paths import is_inside, names_same, plain_path
@@ -85,8 +84,6 @@ def check_archs(
     if archs.problem:
         words = "auto, native or common" if gpus else "common"  # the others ask the GPUs
         fix = f"Write for example --arch '8.6;9.0+PTX', a family such as Ampere, or {words}."
-        if gpus and not visible_devices(question, gpus):
-            fix = "Unset CUDA_VISIBLE_DEVICES; or, for other GPUs, --arch '8.6;9.0+PTX', or common."
         return (Finding.error(ARCHS_ID, archs.problem, fix),)
     if archs.choice is None:
         return ()
@@ -102,12 +99,7 @@ def check_archs(
     if not any(finding.status == "error" for finding in found):
         found += _check_code(question, chosen, archs, gpus)
     found += _check_flash(question, archs)
-    if len(archs.archs) > MANY:
-        text = (
-            f"{len(archs.archs)} architectures: libtorch_cuda may grow too large to be linked "
-            '("relocation truncated to fit")'
-        )
-        found.append(Finding.warn(ARCHS_ID, text, "Name fewer of them: --arch auto"))
+    found += _check_size(question, chosen, archs)
     if archs.guessed:
         text = f"no GPU is known here; {archs.choice.value} are compiled"
         newest = archs.archs[-1].capability
@@ -117,6 +109,20 @@ def check_archs(
         text = f"{chosen.name} compiles for {archs.choice.value}"
         found.append(Finding.ok(ARCHS_ID, text))
     return tuple(found)
+
+
+def _check_size(question: Question, chosen: ChosenToolkit, archs: ChosenArchs) -> Iterator[Finding]:
+    """Report a list for which libtorch_cuda grows beyond what offsets of 32 bits reach."""
+    for row in question.catalog.arch_number:
+        fits = applies(row.torch, question.version) and chosen.version and admits(row.cuda, chosen.version)
+        helps = decide(question, row.off) if row.off else None
+        if not fits or len(archs.archs) <= row.most or (helps and not is_off(helps.value)):
+            continue
+        text = f"{len(archs.archs)} architectures: libtorch_cuda may grow too large to be linked "
+        text += '("relocation truncated to fit")'
+        fix = "Name fewer of them: --arch auto" + (f"; or --set {row.off}=1" if row.off else "")
+        yield Finding.warn(ARCHS_ID, text, fix)
+        return
 
 
 def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterator[Finding]:
@@ -506,7 +512,7 @@ def _other_headers(question: Question, limits: HostLimits) -> str:
     program = f"$CONDA_PREFIX/bin/{question.facts.host.arch}-conda-linux-gnu-"
     named = f"--set CC={program}gcc --set CXX={program}g++"
     own = f"Or compile with conda-forge's GCC, which has an older glibc of its own: {line}"
-    return f"{own}, then conda activate gxx, and {named}. "
+    return f"{own}, and {named}. "
 
 
 def check_named_libraries(question: Question) -> tuple[Finding, ...]:

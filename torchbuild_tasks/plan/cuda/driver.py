@@ -58,7 +58,7 @@ def check_driver(
     facts, gpus = question.cuda, wanted_devices(question, cuda, gpus)
     driver = facts.driver or Driver()
     if facts.driver is None and facts.tegra is None:
-        return (_no_driver(question, cuda, gpus),)
+        return (_no_driver(question, cuda, gpus, archs),)
     if mismatch := _mismatch(question, driver):
         return mismatch
     reported = (_driver_problem(question, driver.problem),) if driver.problem else ()
@@ -66,8 +66,8 @@ def check_driver(
         return reported or (_of_jetson(question, driver),)
     version = driver_version(question)
     if version is None:
-        return reported or (_no_driver(question, cuda, gpus),)
-    unknown = (*_check_unknown(question, gpus, version, cuda),)
+        return reported or (_no_driver(question, cuda, gpus, archs),)
+    unknown = (*_check_unknown(question, gpus, version, cuda, archs),)
     compared = _compare(question, gpus, driver, version, cuda, archs)
     return (
         *reported,
@@ -80,18 +80,18 @@ def check_driver(
 
 
 def _check_unknown(
-    question: Question, gpus: tuple[Device, ...], version: str, cuda: Version | None
+    question: Question, gpus: tuple[Device, ...], version: str, cuda: Version | None, archs: tuple[Arch, ...]
 ) -> Iterator[Finding]:
     """Report GPUs that are newer than the driver, with one that knows them all and runs `cuda`, too."""
     needs = {device: _first_driver(question, device) for device in gpus}
     unknown = {device: each for device, each in needs.items() if each and not _is_from(version, each)}
-    least = max(filter(None, (*unknown.values(), _oldest(question, cuda))), key=Version, default="")
+    update = _update_for(question, cuda, gpus, archs, *unknown.values())
     for device in unknown:
         text = (
             f"driver {version} is older than {device.name} ({device.capability}) and does not know it: "
             "torch can be built, but would not find it here"
         )
-        yield Finding.warn(ID, text, f"{_update(question, least)}.")
+        yield Finding.warn(ID, text, f"{update}.")
 
 
 def _first_driver(question: Question, device: Device) -> str:
@@ -126,7 +126,9 @@ def _check_left_out(question: Question, gpus: tuple[Device, ...], version: str) 
         yield Finding.warn(ID, text, fix)
 
 
-def _no_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...]) -> Finding:
+def _no_driver(
+    question: Question, cuda: Version | None, gpus: tuple[Device, ...], archs: tuple[Arch, ...]
+) -> Finding:
     """Report that there is no driver: a warning where there is a GPU."""
     limit = _oldest(question, cuda) or _own(question, cuda)
     needed = f"running the result needs {limit} or later" if limit else "running needs one"
@@ -134,7 +136,8 @@ def _no_driver(question: Question, cuda: Version | None, gpus: tuple[Device, ...
     fix = ""
     if gpus:
         text = f"{gpus[0].name} is here, and {text}"
-        fix = f"{_update(question, limit)}; a container has the host's, when it is started with its GPUs."
+        update = _update_for(question, cuda, gpus, archs)
+        fix = f"{update}; a container has the host's, when it is started with its GPUs."
     if question.cuda.wsl:
         text += ". In WSL it is that of Windows, whose libraries lie in /usr/lib/wsl/lib"
         fix = "Install NVIDIA's driver in Windows, and none in this Linux; then: wsl --shutdown"
@@ -229,7 +232,7 @@ def _compare(
         return Finding.ok(ID, f"driver {version} runs all of CUDA {cuda}")
     if _is_from(version, oldest or own):
         return _without_ptx(question, gpus, version, own, cuda, archs)
-    return _too_old(question, gpus, version, cuda)
+    return _too_old(question, gpus, version, cuda, archs)
 
 
 def _is_from(version: str, limit: str) -> bool:
@@ -289,7 +292,9 @@ def _needs_ptx(gpus: tuple[Device, ...], row: CudaRow | None) -> Device | None:
     return None
 
 
-def _too_old(question: Question, gpus: tuple[Device, ...], version: str, cuda: Version) -> Finding:
+def _too_old(
+    question: Question, gpus: tuple[Device, ...], version: str, cuda: Version, archs: tuple[Arch, ...]
+) -> Finding:
     needed = _oldest(question, cuda) or _own(question, cuda)
     text = (
         f"driver {version} is too old for CUDA {cuda}, which needs {needed} or later: torch can be "
@@ -297,7 +302,7 @@ def _too_old(question: Question, gpus: tuple[Device, ...], version: str, cuda: V
     )
     if question.facts.host.os != "windows" and not question.cuda.wsl:
         text += f". {_forward(question, gpus, cuda)}"
-    fix = f"{_update(question, needed)}{OR_ADVISED}."
+    fix = f"{_update_for(question, cuda, gpus, archs)}{OR_ADVISED}."
     if last := _last_branch(question, gpus, needed):
         text += f". {last[0].name} is served up to the branch {last[1]} only: no driver runs that CUDA there"
         fix = ADVISED
@@ -310,6 +315,25 @@ def _last_branch(question: Question, gpus: tuple[Device, ...], needed: str) -> t
         if (row := branch_of(question, device)) and _is_from(needed, row.without):
             return device, row.last
     return None
+
+
+def _update_for(
+    question: Question, cuda: Version | None, gpus: tuple[Device, ...], archs: tuple[Arch, ...], *others: str
+) -> str:
+    """Advise a driver that runs what is made for these GPUs, and is none of `others` too old.
+
+    PTX needs that of the toolkit itself; where its number is not known, only the newest is sure to do.
+    """
+    own = _own(question, cuda)
+    oldest = _oldest(question, cuda)
+    ptx = (
+        cuda
+        and oldest
+        and (_needs_ptx(gpus, cuda_row(question, cuda)) or _without_cubin(question, gpus, cuda, archs))
+    )
+    runs = own if ptx and own else oldest or own
+    update = _update(question, max(filter(None, (*others, runs)), key=Version, default=""))
+    return update.replace("Install driver", "Install the newest driver,") if ptx and not own else update
 
 
 def _update(question: Question, version: str) -> str:
