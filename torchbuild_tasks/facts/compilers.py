@@ -99,10 +99,10 @@ def _look_up_named(probe: Probe, variable: str) -> _Candidate | Tool | None:
     return _candidate(probe, path, via, cxx)
 
 
-def _words(probe: Probe, value: str) -> list[str]:
+def _words(probe: Probe, value: str) -> tuple[str, ...]:
     """Split words as the shell does; the name of an existing file is one word, even with blanks."""
     if probe.names.is_path(value) and probe.is_file(value.strip()):
-        return [value.strip()]
+        return (value.strip(),)
     return probe.names.split_words(value)
 
 
@@ -206,13 +206,11 @@ def _tool(probe: Probe, candidate: _Candidate, answer: tuple[str, str | None, st
     text, version, libc = answer
     program = candidate.real if candidate.masked else candidate.path
     stem = probe.names.stem(program or candidate.path)
-    name = stem if stem in MSVC_LIKE else _NAMES[_maker(text, stem)][candidate.cxx]
-    via = candidate.found_via
     return Tool(
-        name=name,
+        name=stem if stem in MSVC_LIKE else _NAMES[_maker(text, stem)][candidate.cxx],
         path=candidate.path,
         version=version,
-        found_via=via,
+        found_via=candidate.found_via,
         aliases=candidate.aliases,
         libc=libc,
     )

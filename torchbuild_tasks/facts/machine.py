@@ -202,11 +202,10 @@ def look_at_disk(probe: Probe, path: str) -> Disk:
     existing = nearest_existing(probe, path)
     usage = probe.disk_usage(existing)
     real = probe.realpath(existing)
-    point = probe.volume(real) if probe.windows else mount_of(probe, real)
-    mount = mount_at(read_mounts(probe), point)
+    mount = mount_of(probe, real)
     return Disk(
         path=path,
-        mount=point,
+        mount=mount.point if mount else probe.volume(real),
         noexec="noexec" in mount.own if mount else None,
         total=usage[0] if usage else None,
         free=usage[1] if usage else None,
@@ -275,17 +274,11 @@ def read_mounts(probe: Probe) -> tuple[Mount, ...]:
     return tuple(mount for line in lines if (mount := _mount(line)))
 
 
-def mount_at(mounts: Sequence[Mount], point: str | None) -> Mount | None:
-    """Return the mount on a folder: the last of several covers the others."""
-    return next((mount for mount in reversed(mounts) if mount.point == point), None)
-
-
-def mount_of(probe: Probe, path: str) -> str | None:
-    """Return the mount point that holds `path` (a real path); None when no mount is known."""
-    holding = [
-        m.point for m in read_mounts(probe) if path == m.point or path.startswith(m.point.rstrip("/") + "/")
-    ]
-    return max(holding, key=len, default=None)
+def mount_of(probe: Probe, path: str) -> Mount | None:
+    """Return the mount that holds a real path, of several on one folder the last; None if unknown."""
+    mounts = reversed(read_mounts(probe))
+    holding = (m for m in mounts if path == m.point or path.startswith(m.point.rstrip("/") + "/"))
+    return max(holding, key=lambda mount: len(mount.point), default=None)
 
 
 # File systems that show something of the kernel: root may write to their folders by access(2), and nobody
@@ -298,9 +291,8 @@ _SHOWN_BY_KERNEL: Final = (
 
 def takes_files(probe: Probe, path: str) -> bool | None:
     """Say whether this user can make files in a folder; None where that is not known."""
-    point = mount_of(probe, probe.realpath(path))
-    kind = next((mount.kind for mount in reversed(read_mounts(probe)) if mount.point == point), "")
-    return False if kind in _SHOWN_BY_KERNEL else probe.writable(path)
+    mount = mount_of(probe, probe.realpath(path))
+    return False if mount and mount.kind in _SHOWN_BY_KERNEL else probe.writable(path)
 
 
 def _mount(line: str) -> Mount | None:

@@ -424,6 +424,11 @@ def multiarch_triplet(probe: Probe) -> str:
     return f"{probe.uname().machine or 'x86_64'}-linux-gnu"
 
 
+def program_files(probe: Probe) -> str:
+    """Return Windows' folder of programs: that of 64 bits, for a process of 32 bits, too."""
+    return probe.variable("ProgramW6432") or probe.variable("ProgramFiles") or "C:\\Program Files"
+
+
 WORKERS: Final = 16
 
 
