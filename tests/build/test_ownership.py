@@ -19,6 +19,7 @@ from tests.support.capabilities import needs_git
 from torchbuild_tasks.build.outputs import CHANGED, TRACKED, UNNAMED, Outputs, recordable_outputs
 from torchbuild_tasks.build.ownership import (
     OWNED,
+    Record,
     Removed,
     begin,
     find_claimed,
@@ -156,7 +157,7 @@ def test_what_a_step_wrote_again_as_it_was_keeps_its_times(
         build_dir.mkdir(exist_ok=True)
     (root / "folder").mkdir()
     (root / ".torchbuild").mkdir(exist_ok=True)
-    record(root, OWNED, {"version.py": (10**18, 1, 0), "foreign.py": (10**18 - 1, 1, 0)})
+    record(root, OWNED, Record(paths={"version.py": (10**18, 1, 0), "foreign.py": (10**18 - 1, 1, 0)}))
     written = read_outputs(build_dir, outputs)
     for name in ("version.py", *(each for each in outputs if each == "new.py")):
         (root / name).write_text(text)
@@ -497,8 +498,8 @@ def test_what_a_killed_builds_programs_wrote_until_they_were_ended_is_its_own(ro
     time.sleep(0.05)
     write(root, "torch/version.py", "torch/lib/mine.so")
     (root / ".torchbuild" / ENDED).touch()
-    claimed = find_claimed(root, "build", OUTPUTS, snapshot(root, OUTPUTS), log_time).owned
+    claimed = find_claimed(root, "build", OUTPUTS, snapshot(root, OUTPUTS), log_time).paths
     assert "torch/version.py" in claimed and "torch/lib/mine.so" not in claimed
     (root / ".torchbuild" / ENDED).unlink()
-    claimed = find_claimed(root, "build", OUTPUTS, snapshot(root, OUTPUTS), log_time).owned
+    claimed = find_claimed(root, "build", OUTPUTS, snapshot(root, OUTPUTS), log_time).paths
     assert "torch/version.py" not in claimed

@@ -25,7 +25,7 @@ from torchbuild_tasks.build.install import leftovers
 from torchbuild_tasks.build.install.rules import MANIFEST
 from torchbuild_tasks.build.installed import find_missing, read_requirements
 from torchbuild_tasks.build.ledger import LOG, LOGS
-from torchbuild_tasks.build.outputs import Outputs, outputs_of_both_eras
+from torchbuild_tasks.build.outputs import Listing, Outputs, outputs_of_both_eras
 from torchbuild_tasks.build.prepare import agreeing_flags, install
 from torchbuild_tasks.build.work import Work, is_agreed
 from torchbuild_tasks.errors import (
@@ -127,7 +127,7 @@ def _is_in_place(work: Work, inputs: dict[str, str], members: Sequence[Member]) 
     return all(_is_unchanged(work.root, each.name, recorded) for each in members)
 
 
-def _is_unchanged(root: Path, name: str, recorded: ownership.Listing) -> bool:
+def _is_unchanged(root: Path, name: str, recorded: Listing) -> bool:
     with contextlib.suppress(OSError):
         info = (root / name).lstat()
         return name in recorded and (info.st_mtime_ns, info.st_size) == tuple(recorded[name][:2])
@@ -177,14 +177,14 @@ def _check_conflicts(work: Work, members: Sequence[Member]) -> None:
         )
 
 
-def _list_owned(work: Work) -> ownership.Listing:
+def _list_owned(work: Work) -> Listing:
     """Return the files that builds own here, including those of a build that was killed."""
     outputs = outputs_of_both_eras(work.catalog, work.plan.era).below(
         ownership.within(work.root, work.build_dir)
     )
     log_time = last_write(work.root / STATE_DIR / LOGS, LOG)
     now = snapshot(work.root, outputs)
-    return ownership.find_claimed(work.root, work.build_dir, outputs, now, log_time).owned
+    return ownership.find_claimed(work.root, work.build_dir, outputs, now, log_time).paths
 
 
 def _find_linked_folders(root: Path, name: str) -> list[str]:
