@@ -114,7 +114,7 @@ def test_a_build_that_was_stopped_meanwhile_did_not_wait_for_one_program(
     times: tuple[int, ...], hints: int
 ) -> None:
     told = FakeReporter()
-    monitor = Monitor(cast(Any, told), cast(Any, Scripted()), Advice(jobs=2), cast(Any, told))
+    monitor = Monitor(cast(Any, told), cast(Any, Scripted()), Advice(jobs=2), cast(Any, told), str)
     began = time.monotonic()
     for later in times:
         monitor._look_at(began + later)
