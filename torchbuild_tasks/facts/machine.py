@@ -93,6 +93,23 @@ def _quotas(probe: Probe) -> Iterator[tuple[float, str]]:
 NO_LIMIT = 1 << 60
 
 
+class MemoryFiles(NamedTuple):
+    """The files of a cgroup for its limits and its use; of memory.stat the prefix with all groups below."""
+
+    limits: tuple[str, ...]
+    used: str
+    prefix: str
+    mapped: str
+
+
+# By version. Above memory.high a group is slowed to a crawl before memory.max would kill it, so for a build
+# both are limits.
+MEMORY_FILES: Final = {
+    2: MemoryFiles(("memory.max", "memory.high"), "memory.current", "", "file_mapped"),
+    1: MemoryFiles(("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_", "total_mapped_file"),
+}
+
+
 class _Limit(NamedTuple):
     bytes: int
     used: int | None
@@ -144,12 +161,10 @@ def _limits(probe: Probe) -> Iterator[_Limit]:
 def _limits_of(probe: Probe, level: CgroupLevel) -> list[tuple[str, int]]:
     """Return the limits in one folder, each with its file.
 
-    Above memory.high a group is slowed to a crawl before memory.max would kill it, so for
-    a build both are limits. In version 1 the group's own memory.stat also has the
-    limit of ancestors that a container cannot see.
+    In version 1 the group's own memory.stat also has the limit of ancestors that a container cannot see.
     """
-    names = ("memory.max", "memory.high") if level.version == 2 else ("memory.limit_in_bytes",)
-    limits = [(file, number_in(probe.read(file))) for name in names for file in [f"{level.folder}/{name}"]]
+    files = (f"{level.folder}/{name}" for name in MEMORY_FILES[level.version].limits)
+    limits = [(file, number_in(probe.read(file))) for file in files]
     if level.version == 1 and level.own:
         file = f"{level.folder}/memory.stat"
         limits.append((file, pairs_in(probe.read(file)).get("hierarchical_memory_limit")))
@@ -158,15 +173,12 @@ def _limits_of(probe: Probe, level: CgroupLevel) -> list[tuple[str, int]]:
 
 def _memory_in_use(probe: Probe, level: CgroupLevel) -> int | None:
     """Return bytes in use, without inactive page cache, which the kernel drops first."""
-    current = "memory.current"
-    key = "inactive_file"
-    if level.version == 1:
-        current = "memory.usage_in_bytes"
-        key = "total_inactive_file"
-    used = number_in(probe.read(f"{level.folder}/{current}"))
+    names = MEMORY_FILES[level.version]
+    used = number_in(probe.read(f"{level.folder}/{names.used}"))
     if used is None:
         return None
-    return max(0, used - pairs_in(probe.read(f"{level.folder}/memory.stat")).get(key, 0))
+    cache = pairs_in(probe.read(f"{level.folder}/memory.stat")).get(f"{names.prefix}inactive_file", 0)
+    return max(0, used - cache)
 
 
 def pairs_in(text: str | None) -> dict[str, int]:

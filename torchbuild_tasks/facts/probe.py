@@ -73,6 +73,12 @@ class Output(NamedTuple):
     stdout: str
     stderr: str = ""
 
+    @property
+    def reason(self) -> str:
+        """Return the line that says why it failed: of a traceback the last, of all else the first."""
+        lines = (self.stderr.strip() or self.stdout.strip() or "without a word").splitlines()
+        return lines[-1 if lines[0].startswith("Traceback") else 0].strip()[:200]
+
 
 class Uname(NamedTuple):
     """The operating system (`linux`, `win32` ...), its kernel's release, and the processor."""

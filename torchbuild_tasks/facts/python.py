@@ -118,12 +118,7 @@ def _unfit(probe: Probe, path: str) -> str | None:
 def _failure(probe: Probe, output: Output | None) -> str | None:
     if output is None:
         return f"did not start, or gave no answer within {probe.wait(TIMEOUT):.3g} s"
-    if output.rc == 0:
-        return None
-    lines = (output.stderr.strip() or output.stdout.strip()).splitlines()
-    # A traceback has its error in its last line, everything else in its first.
-    line = lines[-1 if lines[0].startswith("Traceback") else 0] if lines else "without a word"
-    return f"ended with {output.rc}: {line.strip()}"
+    return None if output.rc == 0 else f"ended with {output.rc}: {output.reason}"
 
 
 def _parse_report(output: Output | None) -> Mapping[str, Any]:

@@ -128,8 +128,7 @@ def ask_nvml(probe: Probe) -> Answer:
     try:
         report = from_json(_Report, parse_json(output.stdout.strip().rpartition("\n")[2]))
     except (ValueError, UsageError):
-        lines = (output.stderr.strip() or output.stdout.strip() or "without a word").splitlines()
-        summary = f"ended with {output.rc}: {lines[-1].strip()[:200]}"
+        summary = f"ended with {output.rc}: {output.reason}"
         return Answer(summary=summary, problem=f"NVML {summary}")
     return _read_nvml(report, probe.windows)
 
@@ -269,10 +268,9 @@ def _smi_failure(output: Output | None) -> Answer:
     if output is None:
         summary = f"no answer within {SMI_TIMEOUT:g} s"
         return Answer(summary=summary, problem=f"nvidia-smi gave {summary}", hung=True)
-    line = next(iter((output.stdout.strip() or output.stderr.strip()).splitlines()), "without a word")
-    if output.rc == 0 or line == "No devices were found":
+    if output.rc == 0 or output.reason == "No devices were found":
         return Answer(summary=count_words(0))
-    return Answer(summary=f"ended with {output.rc}: {line[:200]}", problem=line[:200])
+    return Answer(summary=f"ended with {output.rc}: {output.reason}", problem=output.reason)
 
 
 # ---------------- files: the loaded kernel module, and the version of the driver's libraries
