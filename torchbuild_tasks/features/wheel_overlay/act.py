@@ -24,7 +24,7 @@ from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.install import leftovers
 from torchbuild_tasks.build.install.rules import MANIFEST
 from torchbuild_tasks.build.installed import find_missing, read_requirements
-from torchbuild_tasks.build.ledger import LOG, LOGS
+from torchbuild_tasks.build.ledger import last_log_time
 from torchbuild_tasks.build.outputs import Listing, Outputs, outputs_of_both_eras
 from torchbuild_tasks.build.prepare import agreeing_flags, install
 from torchbuild_tasks.build.work import Work, is_agreed
@@ -46,9 +46,8 @@ from torchbuild_tasks.features.wheel_overlay.find import find_ancestor
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.files import STATE_DIR, Patience, state_dir, translate_errors, write_atomic
+from torchbuild_tasks.system.files import Patience, state_dir, translate_errors, write_atomic
 from torchbuild_tasks.system.git.run import Git, entries_in
-from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.system.remove import is_link, snapshot, unfinished_folder
 from torchbuild_tasks.text.show import size_text
 from torchbuild_tasks.text.words import first_few, in_short
@@ -182,9 +181,8 @@ def _list_owned(work: Work) -> Listing:
     outputs = outputs_of_both_eras(work.catalog, work.plan.era).below(
         ownership.within(work.root, work.build_dir)
     )
-    log_time = last_write(work.root / STATE_DIR / LOGS, LOG)
     now = snapshot(work.root, outputs)
-    return ownership.find_claimed(work.root, work.build_dir, outputs, now, log_time).paths
+    return ownership.find_claimed(work.root, work.build_dir, outputs, now, last_log_time(work.root)).paths
 
 
 def _find_linked_folders(root: Path, name: str) -> list[str]:
