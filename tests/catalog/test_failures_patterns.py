@@ -158,7 +158,7 @@ def test_the_work_on_a_line_grows_as_the_line_does(row: FailureRow) -> None:
             assert work <= 2 * len(long) or work <= 6 * steps(pattern, short) + 300, short[:80]
 
 
-@pytest.mark.parametrize("pattern", SHAPES)
+@each_case("pattern", SHAPES)
 def test_the_work_of_a_shape_grows_as_the_line_does(pattern: str) -> None:
     for piece in ("a", "(1,1)", ": error", "/bin/sh: ", "make: *** ", "a_b."):
         short, long = (piece * (size // len(piece)) for size in (300, 900))
