@@ -23,10 +23,10 @@ from torchbuild_tasks.build.ownership import (
     Removed,
     begin,
     find_claimed,
+    owned,
     plan_removal,
     plan_stale,
     put_times_back,
-    read,
     read_outputs,
     remove,
     renew,
@@ -167,15 +167,15 @@ def test_what_a_step_wrote_again_as_it_was_keeps_its_times(
 
 def test_what_a_step_says_that_it_writes_is_noted_and_nothing_else(root: Path) -> None:
     build(root, "build/x", "torch/lib/a.so", "torch/lib/b.so")
-    before = read(root, OWNED) or {}
+    before = owned(root).paths
     written = read_outputs(root / "build", ("../torch/lib/a.so", "gen_version"))
     for name in ("a.so", "b.so"):
         (root / "torch/lib" / name).write_text("other")
     renew(root, 0, written)
-    after = read(root, OWNED) or {}
+    after = owned(root).paths
     assert {name for name in before if before[name] != after[name]} == {"torch/lib/a.so"}
     renew(root, 0, read_outputs(root / "build", ("gen_version",)))  # it does not say what it writes
-    assert (read(root, OWNED) or {})["torch/lib/b.so"] != before["torch/lib/b.so"]
+    assert owned(root).paths["torch/lib/b.so"] != before["torch/lib/b.so"]
 
 
 def test_what_changes_after_the_plan_stays(root: Path) -> None:

@@ -165,7 +165,7 @@ def set_foreign_files_aside(work: Work) -> None:
 
 def _list_foreign_files(work: Work, folder: Path, tags: Collection[Path]) -> list[Path]:
     """Return the files of a folder that no build wrote, or that were changed since a build wrote them."""
-    recorded = ownership.read(work.root, ownership.OWNED) or {}
+    recorded = ownership.owned(work.root).paths
     paths = (path for path in folder.rglob("*") if path not in tags and (is_link(path) or not path.is_dir()))
     here = {path.relative_to(work.root).as_posix(): path for path in paths}
     other = {name for name, path in here.items() if recorded.get(name, ())[:2] != stamp(path.lstat())[:2]}

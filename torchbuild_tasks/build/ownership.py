@@ -54,10 +54,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     unnamed: dict[str, Stamp] = {}
 
 
-def read(root: Path, name: str) -> dict[str, Stamp] | None:
-    """Return a listing; None if there is none, or it cannot be read."""
-    record = _read(root, name)
-    return None if record is None else record.paths
+def owned(root: Path) -> Record:
+    """Return what builds own in a checkout; nothing if that cannot be read."""
+    return _read(root, OWNED) or Record()
 
 
 def _read(root: Path, name: str) -> Record | None:
@@ -88,7 +87,7 @@ def announce(root: Path, staged: Path, names: Iterable[str]) -> None:
     Raises:
         UsageError: the record cannot be written.
     """
-    record = _read(root, OWNED) or Record()
+    record = owned(root)
     for name in names:
         record.paths[name] = stamp((staged / name).lstat())
     write(root, OWNED, record)
@@ -104,7 +103,7 @@ def renew(root: Path, since: int, written: Written | None = None) -> None:
     Raises:
         UsageError: the record cannot be written.
     """
-    record = _read(root, OWNED) or Record()
+    record = owned(root)
     known = written is not None and any(info for _, info in written.values())
     names = {_name_below(root, path) for path in written or ()} & record.paths.keys()
     for name in names if known else record.paths:
@@ -194,11 +193,11 @@ def find_claimed(
     `log_time` is when the newest log was last written. That log may be of a later run that ended before it
     built anything, so the killed build's own log is looked up as well.
     """
-    owned = _read(root, OWNED) or Record()
-    earlier = owned.paths
+    recorded = owned(root)
+    earlier = recorded.paths
     begun = _read(root, BEFORE)
     if begun is None or log_time is None:
-        return Record(paths=earlier, unnamed={path: now[path] for path in owned.unnamed if path in now})
+        return Record(paths=earlier, unnamed={path: now[path] for path in recorded.unnamed if path in now})
     before = begun.paths
     if begun.log:
         log_time = min(log_time, last_write_of(root / STATE_DIR, begun.log) or 0)
@@ -227,8 +226,8 @@ def _split_claims(
     unnamed = outputs.find_unnamed(
         claimed, earlier, lambda files: find_named(root, Path(root, build_dir), files)
     )
-    owned = {path: stamp for path, stamp in claimed.items() if path not in unnamed}
-    return Record(paths=owned, unnamed={path: claimed[path] for path in unnamed})
+    named = {path: stamp for path, stamp in claimed.items() if path not in unnamed}
+    return Record(paths=named, unnamed={path: claimed[path] for path in unnamed})
 
 
 def within(root: Path, build_dir: Path | str) -> str:
@@ -277,11 +276,10 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
     def finish(self) -> None:
         """Record the files of the build, also of a failed one."""
         after = snapshot(self.root, self.outputs)
-        before = read(self.root, BEFORE)
-        earlier = read(self.root, OWNED)
-        claimed = self.outputs.claim(after if before is None else before, after, earlier or {})
-        record = _split_claims(self.root, self.build_dir, self.outputs, claimed, earlier or {})
-        write(self.root, OWNED, record)
+        before = _read(self.root, BEFORE)
+        earlier = owned(self.root).paths
+        claimed = self.outputs.claim(before.paths if before else after, after, earlier)
+        write(self.root, OWNED, _split_claims(self.root, self.build_dir, self.outputs, claimed, earlier))
         before_file = self.root / STATE_DIR / BEFORE
         with translate_errors(UsageError, before_file):
             unlink(before_file, missing_ok=True)
@@ -330,12 +328,12 @@ def plan_removal(
     if not is_recorded(root):
         _refuse_unrecorded(root, now)
     claimed = find_claimed(root, build_dir, outputs, now, log_time)
-    owned = claimed.paths
-    files, kept = outputs.split_removable(owned, now, _select_tracked(root, owned))
+    paths = claimed.paths
+    files, kept = outputs.split_removable(paths, now, _select_tracked(root, paths))
     kept = (*kept, *((path, UNNAMED) for path in sorted(claimed.unnamed) if not path.endswith("/")))
     if inside and is_link(root / inside):
         kept = (*kept, (inside, "a symbolic link; what is behind it is not followed"))
-    folders = _find_emptied(root, files, [path for path in owned if path in now and path.endswith("/")])
+    folders = _find_emptied(root, files, [path for path in paths if path in now and path.endswith("/")])
     _refuse_from_inside(root, folders)
     return Removal(root=str(root), files=files, folders=folders, kept=kept, planned=planned)
 
@@ -350,7 +348,7 @@ def plan_stale(root: Path, build_dir: Path | str, outputs: Outputs, listed: Iter
     wanted = frozenset(listed)
     outputs = outputs.below(within(root, build_dir))
     now = snapshot(root, outputs)
-    recorded = read(root, OWNED) or {}
+    recorded = owned(root).paths
     stale = {path: stamp for path, stamp in recorded.items() if path in wanted}
     files, kept = outputs.split_removable(stale, now, _select_tracked(root, stale))
     folders = _find_emptied(root, files, [path for path in recorded if path in now and path.endswith("/")])

@@ -122,7 +122,7 @@ def _is_in_place(work: Work, inputs: dict[str, str], members: Sequence[Member]) 
     python = work.facts.python_at(work.plan.environment.python)
     if python is None or python.torch_from != work.plan.source or work.request.clean:
         return False
-    recorded = ownership.read(work.root, ownership.OWNED) or {}
+    recorded = ownership.owned(work.root).paths
     return all(_is_unchanged(work.root, each.name, recorded) for each in members)
 
 
@@ -218,7 +218,7 @@ def unpack(wheel: Wheel, members: Sequence[Member], staging: Path) -> None:
 
 def _remove_earlier(work: Work, outputs: Outputs) -> None:
     """Remove the files of an earlier wheel, or of a build that the user agreed to remove."""
-    recorded = ownership.read(work.root, ownership.OWNED) or {}
+    recorded = ownership.owned(work.root).paths
     if not recorded:
         return
     removal = ownership.plan_stale(work.root, work.build_dir, outputs, recorded)
