@@ -304,7 +304,7 @@ READERS: dict[str, Reader] = {
     "facts": _path("facts.json", lambda folder: read_facts(folder / "facts.json")),
     "mark": _path(MARKER, read_marker),
     "toolkit mark": _path(TOOLKIT_MARKER, read_toolkit_marker),
-    "made": _path(f"{STATE_DIR}/made.json", lambda folder: ownership.read(folder, "made.json")),
+    "made": _path(f"{STATE_DIR}/made.json", lambda folder: ownership._read(folder, "made.json")),
     "installed": _path(f"{STATE_DIR}/{leftovers.INSTALLED}", leftovers._read),
     "snapshot": _path(snapshot.SNAPSHOT_FILE, snapshot.read),
     "peaks": _path(PEAKS, history.read_peaks),

@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.machines import base_python, linux_facts, python
 from torchbuild_tasks.build.clean import set_cmake_cache_aside, set_foreign_files_aside, uninstall_command
 from torchbuild_tasks.build.outputs import recordable_outputs
@@ -17,7 +18,7 @@ from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import BuildFailed
 
 
-@pytest.mark.parametrize("folder", ["/src/pytorch", "/src/pytorch/"])
+@each_case("folder", ["/src/pytorch", "/src/pytorch/"])
 def test_the_editable_install_of_this_checkout(folder: str) -> None:
     facts = linux_facts(pythons=(base_python(), python(torch_from=folder)))
     command = uninstall_command(facts)
@@ -26,7 +27,7 @@ def test_the_editable_install_of_this_checkout(folder: str) -> None:
     assert "/venv" in command.because
 
 
-@pytest.mark.parametrize("folder", [None, "/src/pytorch2", "/src", "/home/me/pytorch"])
+@each_case("folder", [None, "/src/pytorch2", "/src", "/home/me/pytorch"])
 def test_any_other_torch_stays(folder: str | None) -> None:
     assert uninstall_command(linux_facts(pythons=(python(torch_from=folder),))) is None
 

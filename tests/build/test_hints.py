@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.support.for_each import each_case
 from tests.support.machines import linux_facts, plan_of
 from torchbuild_tasks.build.hints import Advice, State, advice, hint
@@ -61,7 +59,7 @@ def test_one_job_never_waits_for_others() -> None:
     assert hint(state(working=["C++"], alone=99.0, seconds_left=99.0), Advice(jobs=1)) is None
 
 
-@pytest.mark.parametrize(("kind", "linker"), [("link", True), ("C++", False)])
+@each_case(("kind", "linker"), [("link", True), ("C++", False)])
 def test_a_faster_linker_helps_a_link_only(kind: str, linker: bool) -> None:
     said = hint(state(working=[kind], alone=99.0, seconds_left=99.0), CAN)
     assert said and ("mold is here" in said[1]) == linker
@@ -110,7 +108,7 @@ def test_what_can_be_done_about_no_cache(
 OFFER = (Finding(id="linker", status="unknown", text="", fix="sudo apt install mold."),)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "source", "here", "findings", "words"),
     [
         ("default", "default", ("mold",), (), "--linker mold."),

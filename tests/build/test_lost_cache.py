@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.build.lost_cache import Checks, find_lost
 
 # Of sccache 0.16.0, whose server was killed: before its first answer, and while it does not start again.
@@ -26,12 +27,12 @@ NOT_LOST = [
 ]
 
 
-@pytest.mark.parametrize("line", LOST)
+@each_case("line", LOST)
 def test_a_lost_server_is_known(line: str) -> None:
     assert find_lost(("FAILED: a.o", f"    {line}", "ninja: build stopped")) == line
 
 
-@pytest.mark.parametrize("line", NOT_LOST)
+@each_case("line", NOT_LOST)
 def test_what_fails_with_its_server_is_no_loss(line: str) -> None:
     assert not find_lost((line,))
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from tests.support.capabilities import POSIX, needs
+from tests.support.for_each import each_case
 from torchbuild_tasks.build.hints import Advice
 from torchbuild_tasks.build.jobserver.serve import Processes
 from torchbuild_tasks.build.monitor import Monitor, Sizes, program_name, swap_used
@@ -109,12 +110,12 @@ class Scripted:
         return ("C++",)
 
 
-@pytest.mark.parametrize(("times", "hints"), [((20, 40, 60, 80), 1), ((20, 40, 300, 320), 0)])
+@each_case(("times", "hints"), [((20, 40, 60, 80), 1), ((20, 40, 300, 320), 0)])
 def test_a_build_that_was_stopped_meanwhile_did_not_wait_for_one_program(
     times: tuple[int, ...], hints: int
 ) -> None:
     told = FakeReporter()
-    monitor = Monitor(cast(Any, told), cast(Any, Scripted()), Advice(jobs=2), cast(Any, told))
+    monitor = Monitor(cast(Any, told), cast(Any, Scripted()), Advice(jobs=2), cast(Any, told), str)
     began = time.monotonic()
     for later in times:
         monitor._look_at(began + later)

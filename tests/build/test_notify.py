@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.capabilities import POSIX, needs
+from tests.support.for_each import each_case
 from torchbuild_tasks.build.notify import notify_command, notify_desktop
 
 pytestmark = pytest.mark.integration
@@ -41,7 +42,7 @@ def test_nothing_of_it_goes_through_a_shell(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["told"]
 
 
-@pytest.mark.parametrize("words", ["", "   ", "no-such-program-here --x"])
+@each_case("words", ["", "   ", "no-such-program-here --x"])
 def test_a_command_that_cannot_run_is_a_line(words: str) -> None:
     problem = notify_command(words, "ok", "")
     assert problem.startswith("--notify") and "\n" not in problem

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -78,13 +77,13 @@ def test_what_only_looks_like_one(line: str) -> None:
     assert find_killed((line,), 1) is None
 
 
-@pytest.mark.parametrize("rc", [137, -9])
+@each_case("rc", [137, -9])
 def test_ninja_itself_can_be_the_one_that_was_killed(rc: int) -> None:
     killed = find_killed(("[1/2] Building a",), rc)
     assert killed is not None and killed.kind == "build"
 
 
-@pytest.mark.parametrize("rc", [0, 130, -2])
+@each_case("rc", [0, 130, -2])
 def test_neither_success_nor_ctrl_c_is_a_death(rc: int) -> None:
     assert find_killed(("Killed",), rc) is None
 

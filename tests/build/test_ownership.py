@@ -19,13 +19,14 @@ from tests.support.capabilities import needs_git
 from torchbuild_tasks.build.outputs import CHANGED, TRACKED, UNNAMED, Outputs, recordable_outputs
 from torchbuild_tasks.build.ownership import (
     OWNED,
+    Record,
     Removed,
     begin,
     find_claimed,
+    owned,
     plan_removal,
     plan_stale,
     put_times_back,
-    read,
     read_outputs,
     remove,
     renew,
@@ -156,7 +157,7 @@ def test_what_a_step_wrote_again_as_it_was_keeps_its_times(
         build_dir.mkdir(exist_ok=True)
     (root / "folder").mkdir()
     (root / ".torchbuild").mkdir(exist_ok=True)
-    record(root, OWNED, {"version.py": (10**18, 1, 0), "foreign.py": (10**18 - 1, 1, 0)})
+    record(root, OWNED, Record(paths={"version.py": (10**18, 1, 0), "foreign.py": (10**18 - 1, 1, 0)}))
     written = read_outputs(build_dir, outputs)
     for name in ("version.py", *(each for each in outputs if each == "new.py")):
         (root / name).write_text(text)
@@ -166,15 +167,15 @@ def test_what_a_step_wrote_again_as_it_was_keeps_its_times(
 
 def test_what_a_step_says_that_it_writes_is_noted_and_nothing_else(root: Path) -> None:
     build(root, "build/x", "torch/lib/a.so", "torch/lib/b.so")
-    before = read(root, OWNED) or {}
+    before = owned(root).paths
     written = read_outputs(root / "build", ("../torch/lib/a.so", "gen_version"))
     for name in ("a.so", "b.so"):
         (root / "torch/lib" / name).write_text("other")
     renew(root, 0, written)
-    after = read(root, OWNED) or {}
+    after = owned(root).paths
     assert {name for name in before if before[name] != after[name]} == {"torch/lib/a.so"}
     renew(root, 0, read_outputs(root / "build", ("gen_version",)))  # it does not say what it writes
-    assert (read(root, OWNED) or {})["torch/lib/b.so"] != before["torch/lib/b.so"]
+    assert owned(root).paths["torch/lib/b.so"] != before["torch/lib/b.so"]
 
 
 def test_what_changes_after_the_plan_stays(root: Path) -> None:
@@ -497,8 +498,8 @@ def test_what_a_killed_builds_programs_wrote_until_they_were_ended_is_its_own(ro
     time.sleep(0.05)
     write(root, "torch/version.py", "torch/lib/mine.so")
     (root / ".torchbuild" / ENDED).touch()
-    claimed = find_claimed(root, "build", OUTPUTS, snapshot(root, OUTPUTS), log_time).owned
+    claimed = find_claimed(root, "build", OUTPUTS, snapshot(root, OUTPUTS), log_time).paths
     assert "torch/version.py" in claimed and "torch/lib/mine.so" not in claimed
     (root / ".torchbuild" / ENDED).unlink()
-    claimed = find_claimed(root, "build", OUTPUTS, snapshot(root, OUTPUTS), log_time).owned
+    claimed = find_claimed(root, "build", OUTPUTS, snapshot(root, OUTPUTS), log_time).paths
     assert "torch/version.py" not in claimed

@@ -6,8 +6,6 @@ import json
 import struct
 from typing import Any
 
-import pytest
-
 from tests.support.for_each import each_case
 from torchbuild_tasks.build.preflight import (
     cache_of,
@@ -62,7 +60,7 @@ def test_the_same_architectures(planned: str, found: str, same: bool) -> None:
     assert same_archs(tuple(planned.split()), tuple(found.split())) is same
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("launcher", "cache"),
     [
         (("/usr/bin/ccache",), "ccache"),
@@ -110,7 +108,7 @@ def test_sccache_hits() -> None:
     assert sccache_answer(BEFORE, after).hit
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("after", "reason"),
     [
         (sccache_stats({"C/C++": 4, "PTX": 1}, {"CUDA": 2}, {"-E": 2}), "1 hits and 1 misses"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.machines import linux_facts, plan_of
 from tests.support.preflight import RecordingReporter, ledger_of
 from torchbuild_tasks.build import prepare
@@ -146,7 +147,7 @@ def test_an_env_file_by_a_template_that_does_not_name_this_tool_is_written_again
     assert (tmp_path / "env_set.sh").read_text("utf-8") == "# b\n"
 
 
-@pytest.mark.parametrize("target", [None, "c10"])
+@each_case("target", [None, "c10"])
 def test_the_flags_that_agree_to_a_clean_are_ones_that_the_plan_takes(target: str | None) -> None:
     for name in re.findall(r"--(\w+)", agreeing_flags(BuildRequest(target=target))):
         flags: dict[str, Any] = {"target": target, name: True}

@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 import re
 
-import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from tests.support.for_each import for_each
+from tests.support.for_each import each_case, for_each
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.catalog.cuda import ArchRow, CudaRow, CudaTorchRow, FamilyRow, GpuRow
 from torchbuild_tasks.catalog.match import admits
@@ -101,7 +100,7 @@ def test_every_torch_has_one_best_toolkit_which_every_row_takes(series: str) -> 
     assert all(admits(row.cuda, best) for row in rows if row.refuse or not row.os)
 
 
-@pytest.mark.parametrize("version", ["1.5.0", "1.9.1", "2.9.0a0", "2.15.0a0+git1234567", "2.16.0", "3.0"])
+@each_case("version", ["1.5.0", "1.9.1", "2.9.0a0", "2.15.0a0+git1234567", "2.16.0", "3.0"])
 def test_versions_without_a_series_of_their_own_have_a_best_toolkit_too(version: str) -> None:
     assert len([row for row in CATALOG.cuda_torch if row.best and admits(row.torch, version)]) == 1
 
@@ -201,7 +200,7 @@ def test_a_renamed_capability_is_compiled_under_one_name_only() -> None:
                 assert [r.renamed for r in back] == [row.capability]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("capability", "first"),
     [("8.6", "1.7"), ("8.7", "2.1"), ("9.0", "2.0"), ("10.0", "2.6"), ("12.0", "2.7"), ("11.0", "2.9")],
 )

@@ -39,7 +39,7 @@ def test_admits_has_three_outcomes(specifier: str, version: str | None, wanted: 
     assert admits(specifier, version) is wanted
 
 
-@pytest.mark.parametrize("text", [None, "", "main", "2.x"])
+@each_case("text", [None, "", "main", "2.x"])
 def test_what_is_no_version_is_none(text: str | None) -> None:
     assert parse_version(text) is None
 
@@ -50,7 +50,7 @@ def test_a_row_without_a_range_takes_every_version_and_an_unknown_version_every_
     assert not applies(">=2.9", Version("2.8"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("version", "series", "exact"),
     [
         ("2.8.0a0", "2.8", True),
@@ -105,7 +105,7 @@ def test_which_row_covers_a_name(name: str, era: str, version: str, row: str | N
     assert (covering.name if covering else None) == row
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pattern", "name", "covered"),
     [
         ("USE_*", "USE_CUDA", True),
@@ -126,7 +126,7 @@ def test_a_pattern_is_not_compiled_for_names_that_begin_otherwise(monkeypatch: p
     assert not covers("USE_*", "BUILD_TEST")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("word", "known", "meant"),
     [
         ("MAX_JBOS", ("MAX_JOBS", "BLAS"), "MAX_JOBS"),

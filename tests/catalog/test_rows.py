@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from tests.support.for_each import for_each
+from tests.support.for_each import each_case, for_each
 from torchbuild_tasks.catalog import TABLES, load_catalog, row_place
 from torchbuild_tasks.catalog.cuda import ToolkitRow, part_rows
 from torchbuild_tasks.catalog.match import admits, variable_row
@@ -51,7 +51,7 @@ def test_a_column_of_the_wrong_type_names_file_and_row() -> None:
         from_json(CheckRow, row, place)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("part", "text"),
     [
         ({"name": "nvcc", "version": "1", "files": [{"tag": "win_amd64", "sha": "ab"}]}, "unknown key: sha"),

@@ -14,7 +14,6 @@ import msgspec
 from torchbuild_tasks.facts import names_posix, names_windows
 from torchbuild_tasks.facts.names import Names
 from torchbuild_tasks.facts.probe import Output, Probe, Uname
-from torchbuild_tasks.facts.python import TOKEN
 from torchbuild_tasks.system import trust
 from torchbuild_tasks.system.windows_memory import MemoryStatus
 
@@ -117,7 +116,7 @@ class FakeProbe(Probe, frozen=True, kw_only=True):
 def made_here(door: FakeProbe, *folders: str) -> FakeProbe:
     """Record venvs of the machine as ours, as a build that makes them does."""
     for folder in folders:
-        token = door.at(door.join(folder, TOKEN))
+        token = door.at(door.join(folder, trust.TOKEN))
         token.write_text("a word", "utf-8")
         entry = trust.entry_path(door.state_folder(), "venvs", folder)
         entry.parent.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.facts import names_posix, names_windows
 from torchbuild_tasks.facts.names import Names
 
@@ -24,7 +25,7 @@ def test_a_path_is_its_parent_and_its_base(names: Names, path: str, tmp_path: Pa
     assert names.key(path) == names.key(names.join(path, "x/..")) or names is names_posix
 
 
-@pytest.mark.parametrize("names", [names_posix, names_windows], ids=["posix", "windows"])
+@each_case("names", [names_posix, names_windows], ids=["posix", "windows"])
 def test_the_top_is_its_own_parent(names: Names) -> None:
     path = PATHS[names][-1]  # type: ignore[index]
     for _ in range(5):
@@ -32,7 +33,7 @@ def test_the_top_is_its_own_parent(names: Names) -> None:
     assert path == PATHS[names][0]  # type: ignore[index]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("names", "path", "stem"),
     [
         (names_posix, "/usr/bin/g++-12.1", "g++-12.1"),
@@ -47,7 +48,7 @@ def test_a_program_goes_by_its_stem(names: Names, path: str, stem: str) -> None:
     assert names.stem(path) == stem
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "words"),
     [
         ("cl", ["cl"]),
@@ -59,7 +60,7 @@ def test_a_program_goes_by_its_stem(names: Names, path: str, stem: str) -> None:
     ],
 )
 def test_a_backslash_quotes_nothing_on_windows(value: str, words: list[str]) -> None:
-    assert names_windows.split_words(value) == words
+    assert names_windows.split_words(value) == tuple(words)
 
 
 def test_relative_and_absolute() -> None:

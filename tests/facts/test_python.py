@@ -12,8 +12,9 @@ from tests.facts.fakes import FakeProbe, link, machine, made_here, windows_machi
 from tests.facts.windows_11 import PYTHON, ROOT, windows_11
 from tests.support.capabilities import needs_symlinks
 from torchbuild_tasks.facts.probe import Output, Probe
-from torchbuild_tasks.facts.python import REPORT, TOKEN, look_for_pythons
+from torchbuild_tasks.facts.python import REPORT, look_for_pythons
 from torchbuild_tasks.model import Python
+from torchbuild_tasks.system import trust
 
 TREE = "/src/pytorch"
 
@@ -345,5 +346,5 @@ def test_a_copied_checkout_brings_no_venv(tmp_path: Path) -> None:
     there, here = "/src/other/.torchbuild/venv-3.12", f"{TREE}/.torchbuild/venv-3.12"
     programs = {f"{folder}/bin/python": report(f"{folder}/bin/python") for folder in (there, here)}
     door = made_here(machine(tmp_path, programs=programs), there)
-    door.at(f"{here}/{TOKEN}").write_text("a word", "utf-8")
+    door.at(f"{here}/{trust.TOKEN}").write_text("a word", "utf-8")
     assert [found[0] for found in look(door)] == ["python3"]

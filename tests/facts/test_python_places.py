@@ -8,6 +8,7 @@ import pytest
 from tests.facts.fakes import link, machine, made_here, windows_machine
 from tests.facts.windows_11 import STORE
 from tests.support.capabilities import needs_symlinks
+from tests.support.for_each import each_case
 from torchbuild_tasks.facts import python as places
 from torchbuild_tasks.model import Python
 
@@ -24,7 +25,7 @@ def test_numbers_are_versions(tmp_path: Path, text: str) -> None:
     assert not places.is_path(machine(tmp_path), text)
 
 
-@pytest.mark.parametrize("text", ["", "python3.12", "3.x", "3.12.1.4", "./3.12", "3.12 "])
+@each_case("text", ["", "python3.12", "3.x", "3.12.1.4", "./3.12", "3.12 "])
 def test_other_words_are_not(text: str) -> None:
     assert not places.is_version(text)
 
@@ -39,7 +40,7 @@ def test_a_word_is_a_path_when_it_has_a_separator_or_is_there(
     assert not places.is_path(door, "3.12")  # a version, though a folder of that name is here
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wanted", "version", "expected"),
     [
         ("3.12", "3.12.1", True),
@@ -117,7 +118,7 @@ def test_path_is_searched_name_by_name_and_links_are_followed_once(tmp_path: Pat
     assert found[0].found_via == "PATH (/venv/bin/python3)"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wanted", "names"),
     [
         ("3.12", ("python3.12",)),

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.facts.fakes import WINDOWS, windows_machine
 from tests.facts.windows_11 import TOOLSETS, VS_2019, VS_2022, cl, windows_11
+from tests.support.for_each import each_case
 from torchbuild_tasks.facts.windows import look_for_sdks, look_for_toolsets, msc_ver
 from torchbuild_tasks.model import Toolset, VisualStudio
 from torchbuild_tasks.values import replace
@@ -41,7 +40,7 @@ def test_an_arm_machine_has_its_own_compiler(tmp_path: Path) -> None:
     assert look_for_toolsets(door, STUDIOS)[0].cl == path
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("version", "number"),
     [
         ("14.0.24210", 1900),

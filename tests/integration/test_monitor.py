@@ -48,7 +48,7 @@ def build(tmp_path: Path) -> Pace:
 def test_a_build_that_says_nothing_is_reported(build: Pace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monitor, "_EVERY", 0.1)
     told, began = TimedReporter(), time.monotonic()
-    with Monitor(build, sizes := Sizes(python_or_nothing), Advice(cache="Get one.", jobs=2), told):
+    with Monitor(build, sizes := Sizes(python_or_nothing), Advice(cache="Get one.", jobs=2), told, str):
         subprocess.run([sys.executable, "-c", WORK], check=True)
     assert time.monotonic() - began >= 1.5
     assert len(told.answers) >= 2 and all(each is not None and 1 <= each <= 9.5 for each in told.answers)
@@ -60,7 +60,7 @@ def test_a_build_that_says_nothing_is_reported(build: Pace, monkeypatch: pytest.
 def test_each_hint_is_reported_once(build: Pace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monitor, "_EVERY", 0.05)
     told, now = TimedReporter(), time.monotonic
-    pace = Monitor(build, Sizes(python_or_nothing), Advice(cache="Get one.", jobs=2), told)
+    pace = Monitor(build, Sizes(python_or_nothing), Advice(cache="Get one.", jobs=2), told, str)
     monkeypatch.setattr(time, "monotonic", lambda: now() + 1300)
     with pace:
         subprocess.run([sys.executable, "-c", WORK], check=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.support.for_each import each_case
 from torchbuild_tasks.ninja.build_file import CONSOLE, BuildFile, Edge, Step, find_step, parse_build_file
 
 FILES = {
@@ -126,9 +125,7 @@ build with: CUSTOM_COMMAND
 """
 
 
-@pytest.mark.parametrize(
-    "description", ["Writing ${a} $version", "Running utility command", "Launching", "Writing", ""]
-)
+@each_case("description", ["Writing ${a} $version", "Running utility command", "Launching", "Writing", ""])
 def test_a_step_that_is_not_the_only_one_is_not_found(description: str) -> None:
     assert find_step(CUSTOM, description) is None
 

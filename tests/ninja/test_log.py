@@ -80,7 +80,7 @@ def test_steps_without_a_stamp_are_kept() -> None:
     assert run.steps[0].output == "torch_version" and run.began is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     "bad",
     ["12\t30\t5\ta.o\taa", "12\t30\t5\ta.o\n", "x\t30\t5\ta.o\taa\n", "40\t30\t5\ta.o\taa\n", "\0\0\0\n"],
     ids=["cut off", "a column short", "no number", "ends before it starts", "zeros"],
@@ -91,7 +91,7 @@ def test_a_bad_line_is_counted_and_the_others_are_read(bad: str) -> None:
     assert found.unreadable == 1
 
 
-@pytest.mark.parametrize("text", ["", "# ninja log v4\n", "# ninja log v8\n", "ELF", "# ninja deps\n"])
+@each_case("text", ["", "# ninja log v4\n", "# ninja log v8\n", "ELF", "# ninja deps\n"])
 def test_no_log_or_another_version_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_ninja_log(text)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.support.for_each import each_case
 from torchbuild_tasks.ninja.progress import Progress, ProgressParser, counting, eta
 
@@ -59,7 +57,7 @@ def test_lines_that_say_nothing(line: str) -> None:
     assert ProgressParser().feed(line) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("own", "status"),
     [
         (None, None),
@@ -110,7 +108,7 @@ def test_of_a_block_only_the_last_lines_are_looked_at() -> None:
     assert ProgressParser().feed_block(b"\n") is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "phases"),
     [
         ("pip_ok", ["configure", "link", "install", "package", "install"]),

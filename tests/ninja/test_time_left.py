@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.catalog.rows import StepCostRow
 from torchbuild_tasks.model.history import History
 from torchbuild_tasks.ninja.log import Step
@@ -60,7 +61,7 @@ def changed(seconds: Mapping[str, float], change: Callable[[], float]) -> dict[s
     return {output: each * change() for output, each in seconds.items()}
 
 
-@pytest.mark.parametrize("together", [0.5, 1.0, 2.0])
+@each_case("together", [0.5, 1.0, 2.0])
 def test_a_machine_of_another_speed_is_seen_after_the_first_tenth(together: float) -> None:
     chance = random.Random(2)
     past = files()

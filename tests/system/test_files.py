@@ -18,6 +18,7 @@ from typing import BinaryIO
 import pytest
 
 from tests.support.capabilities import needs, needs_fifo
+from tests.support.for_each import each_case
 from torchbuild_tasks.errors import EnvFileError, UsageError
 from torchbuild_tasks.system import files, left_running, windows_holders
 from torchbuild_tasks.system.files import (
@@ -138,7 +139,7 @@ def test_a_link_of_the_systems_is_not_replaced_by_a_file(folder: Path) -> None:
     assert (folder / "new").exists()
 
 
-@pytest.mark.parametrize("path", [Path(), Path("/")])
+@each_case("path", [Path(), Path("/")])
 def test_a_folder_without_a_name_is_reported(path: Path) -> None:
     with pytest.raises(EnvFileError, match="it is a folder"):
         write_atomic(path, b"", error=EnvFileError)

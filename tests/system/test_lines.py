@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.system.lines import LINE_LIMIT, Blocks
 
 LINES = st.lists(
@@ -33,7 +33,7 @@ def test_where_it_is_cut_makes_no_difference(lines: list[tuple[bytes, bytes]], a
     assert flat == b"".join(expected)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "out"),
     [
         (b"", []),

@@ -6,9 +6,9 @@ import random
 from pathlib import Path
 
 import distlib  # type: ignore[import-untyped]
-import pytest
 
 from tests.support.examples import examples
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.closure.act import Files
 
 LAUNCHERS = Path(distlib.__file__).parent  # real programs, linked by MSVC
@@ -20,9 +20,7 @@ def copied(tmp_path: Path, data: bytes) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(
-    ("name", "machine"), [("t64.exe", "x86_64"), ("t32.exe", "x86"), ("t64-arm.exe", "aarch64")]
-)
+@each_case(("name", "machine"), [("t64.exe", "x86_64"), ("t32.exe", "x86"), ("t64-arm.exe", "aarch64")])
 def test_what_a_program_says_of_itself(name: str, machine: str) -> None:
     path = str(LAUNCHERS / name)
     files = Files()

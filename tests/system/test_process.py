@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from tests.support.capabilities import needs
+from tests.support.for_each import each_case
 from tests.support.waiting import is_alive
 from torchbuild_tasks.errors import Interrupted
 from torchbuild_tasks.system import process
@@ -99,7 +100,7 @@ def test_a_program_is_looked_for_on_the_path_that_is_passed_on(tmp_path: Path) -
     assert capture(["tool"], env={**os.environ, "PATH": str(tmp_path)}).stdout.strip() == b"mine"
 
 
-@pytest.mark.parametrize("argv", [["/no/such/program"], ["/"], ["a\0b"], [PY + "x", "-c", ""]])
+@each_case("argv", [["/no/such/program"], ["/"], ["a\0b"], [PY + "x", "-c", ""]])
 def test_what_cannot_start_is_reported_not_raised(argv: list[str]) -> None:
     done = capture(argv)
     assert (done.rc, done.started) == (CANNOT_START, False)
@@ -135,7 +136,7 @@ def test_a_flood_ends_the_tree_at_the_limit(way: object, monkeypatch: pytest.Mon
     assert not done.stdout
 
 
-@pytest.mark.parametrize("count", [99, 100])
+@each_case("count", [99, 100])
 def test_what_is_within_the_limit_is_no_flood(count: int) -> None:
     done = capture([PY, "-c", f"import os; os.write(1, b'y' * {count})"], limit=100)
     assert (done.rc, done.stdout, done.flooded) == (0, b"y" * count, False)
@@ -293,7 +294,7 @@ def press_ctrl_c() -> None:
         _thread.interrupt_main()
 
 
-@pytest.mark.parametrize("silent", [True, False])
+@each_case("silent", [True, False])
 def test_ctrl_c_without_output_is_noticed(silent: bool) -> None:
     """The wait is broken off, whether for output or for a short answer."""
     argv, start = [PY, "-c", "import time; time.sleep(60)"], time.monotonic()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.for_each import each_case
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.text.diffs import problem, sections
@@ -80,6 +78,6 @@ def test_what_cannot_be_applied_completely(text: str, told: str) -> None:
     assert told in problem(text)
 
 
-@pytest.mark.parametrize("row", load_catalog().patch, ids=lambda row: row.id)
+@each_case("row", load_catalog().patch, ids=lambda row: row.id)
 def test_our_own_can(row: object) -> None:
     assert problem(row.text) == ""  # type: ignore[attr-defined]

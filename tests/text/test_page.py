@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.text.page import cells, plain, styled, wrap_text
 
 LINE = st.text(st.characters(exclude_categories=("Cs", "Co"), exclude_characters="\n"), max_size=200)
@@ -63,8 +63,6 @@ def test_a_style_goes_on_in_the_next_line_and_ends_with_its_text() -> None:
     assert plain(text) == "one two three four five"
 
 
-@pytest.mark.parametrize(
-    ("text", "size"), [("abc", 3), ("日本", 4), ("e\u0301", 1), (styled("good", "ok"), 2)]
-)
+@each_case(("text", "size"), [("abc", 3), ("日本", 4), ("e\u0301", 1), (styled("good", "ok"), 2)])
 def test_cells(text: str, size: int) -> None:
     assert cells(text) == size

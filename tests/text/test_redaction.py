@@ -75,7 +75,7 @@ def test_every_rule_is_tried() -> None:
 KEY = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *[S * 2] * 3, "-----END RSA PRIVATE KEY-----"])
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         f"before\n{KEY}\nafter",
@@ -145,7 +145,7 @@ def test_a_common_user_name_is_kept() -> None:
     assert redactor(users=("root", "user")).text("root user build") == "root user build"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "FAILED: caffe2/CMakeFiles/torch_cpu.dir/__/aten/src/ATen/native/Sorting.cpp.o",
@@ -323,7 +323,7 @@ def test_json_stays_json() -> None:
     assert json.loads(json.loads(said)["n"]) == {"password": MASK}
 
 
-@pytest.mark.parametrize("named", ["name", "variable"])
+@each_case("named", ["name", "variable"])
 def test_a_value_next_to_a_secret_name_goes_however_the_name_is_called(named: str) -> None:
     row = {named: "DEPLOY_TOKEN", "value": '"Zq9xK3vT7Zq9"'}
     redactor = Redactor({}, people=False)

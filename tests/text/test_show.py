@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.cuda import cuda_facts, driver, gpu, toolkit
+from tests.support.for_each import each_case
 from tests.support.machines import base_python, built, linux_facts, modern_tree, plan_of, tree, with_tree
 from tests.support.windows import toolset as msvc
 from tests.support.windows import windows, windows_facts
@@ -69,7 +69,7 @@ PLANS = [
 ]
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@each_case("plan", PLANS)
 def test_the_plan_shows_value_source_and_reason_of_every_choice(plan: BuildPlan) -> None:
     lines = plain(show.plan_text(plan)).splitlines()
     for choice in plan.choices:
@@ -83,7 +83,7 @@ def test_the_plan_shows_value_source_and_reason_of_every_choice(plan: BuildPlan)
         assert (f"[{choice.source}]" in line) == (choice.source != "default")
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@each_case("plan", PLANS)
 def test_the_plan_shows_what_would_be_done_and_verified(plan: BuildPlan) -> None:
     text = plain(show.plan_text(plan))
     commands = [plan.environment.create, plan.environment.install, plan.way.ninja, plan.compile]
@@ -164,7 +164,7 @@ def test_the_facts_of_a_machine() -> None:
     assert row(facts, "USE_NCCL").endswith(" 0")
 
 
-@pytest.mark.parametrize("memory", [Memory(), Memory(total=GIB)])
+@each_case("memory", [Memory(), Memory(total=GIB)])
 def test_what_is_unknown_is_reported(memory: Memory) -> None:
     assert "unknown" in row(linux_facts(memory=memory), "memory")
 

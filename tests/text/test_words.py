@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shlex
 
-import pytest
-
 from tests.support.for_each import each_case
 from torchbuild_tasks.text.words import (
     as_program,
@@ -26,7 +24,7 @@ from torchbuild_tasks.text.words import (
 HELPERS = ("mkl", "sccache", "zlib-ng", "none")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("word", "meant"),
     [("zlibng", "zlib-ng"), ("SCCACHE", "sccache"), ("scache", "sccache"), ("x", None), ("", None)],
 )
@@ -34,7 +32,7 @@ def test_the_nearest_word(word: str, meant: str | None) -> None:
     assert nearest(word, HELPERS) == meant
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("word", "known", "meant"),
     [
         ("torchtext", ("torchvision", "torch-scatter", "torchaudio"), None),
@@ -52,7 +50,7 @@ def test_the_end_of_a_sentence_that_names_it() -> None:
     assert did_you_mean("zlibng", ()) == did_you_mean("something", HELPERS) == ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("argv", "posix", "windows"),
     [
         (("pip", "install", "torch"), "pip install torch", "pip install torch"),
@@ -135,12 +133,12 @@ def test_one_slip(word: str) -> None:
     assert is_one_slip(word, "abcd") and is_one_slip("abcd", word)
 
 
-@pytest.mark.parametrize("word", ["abcd", "ab", "axxd", "abcdef", "dabc", ""])
+@each_case("word", ["abcd", "ab", "axxd", "abcdef", "dabc", ""])
 def test_none_or_more_than_one_slip(word: str) -> None:
     assert not is_one_slip(word, "abcd") and not is_one_slip("abcd", word)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("seconds", "text"),
     [(0, "0:00"), (61.9, "1:01"), (3599, "59:59"), (3600, "1:00:00"), (90061, "25:01:01")],
 )

@@ -131,7 +131,7 @@ def test_the_sample_does_not_say_which_gpu_it_has() -> None:
         cuda_checks.check_cuda_arch_list(sample)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("torch", "archs"),
     [
         (torch_with(flags="sm_75 sm_80", archs=[]), ["sm_75", "sm_80"]),
@@ -142,9 +142,7 @@ def test_the_list_is_known_without_a_device(torch: Any, archs: list[str]) -> Non
     assert cuda_checks.arch_list(torch) == archs
 
 
-@pytest.mark.parametrize(
-    "torch", [torch_with(flags=None), torch_with(flags=None, archs=[]), torch_with(flags="")]
-)
+@each_case("torch", [torch_with(flags=None), torch_with(flags=None, archs=[]), torch_with(flags="")])
 def test_a_torch_that_does_not_say(torch: Any) -> None:
     with pytest.raises(NotPossible, match="does not say which architectures"):
         cuda_checks.arch_list(torch)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.verify import cuda_checks, cuda_math
 
 
@@ -20,7 +21,7 @@ def settings(**matmul: bool) -> Any:
     )
 
 
-@pytest.mark.parametrize("matmul", [{}, {"allow_tf32": False}, {"allow_tf32": True}])
+@each_case("matmul", [{}, {"allow_tf32": False}, {"allow_tf32": True}])
 def test_tf32_is_off_meanwhile_and_comes_back(matmul: dict[str, bool]) -> None:
     torch = settings(**matmul)
     with pytest.raises(ZeroDivisionError), cuda_math.without_tf32(torch):
@@ -31,7 +32,7 @@ def test_tf32_is_off_meanwhile_and_comes_back(matmul: dict[str, bool]) -> None:
     assert vars(torch.backends.cuda.matmul) == matmul
 
 
-@pytest.mark.parametrize(("capability", "names"), [((7, 5), 3), ((8, 0), 4), ((12, 1), 4)])
+@each_case(("capability", "names"), [((7, 5), 3), ((8, 0), 4), ((12, 1), 4)])
 def test_bfloat16_is_tried_where_the_device_has_it(capability: tuple[int, int], names: int) -> None:
     torch = types.SimpleNamespace(
         cuda=types.SimpleNamespace(get_device_capability=lambda index: capability),
@@ -41,14 +42,12 @@ def test_bfloat16_is_tried_where_the_device_has_it(capability: tuple[int, int], 
     assert kinds == ["float64", "float32", "float16", "bfloat16"][:names]
 
 
-@pytest.mark.parametrize(
-    ("number", "text"), [(92000, "9.20.0"), (90100, "9.1.0"), (8902, "8.9.2"), (7605, "7.6.5")]
-)
+@each_case(("number", "text"), [(92000, "9.20.0"), (90100, "9.1.0"), (8902, "8.9.2"), (7605, "7.6.5")])
 def test_the_version_of_cudnn(number: int, text: str) -> None:
     assert cuda_math.cudnn_version(number) == text
 
 
-@pytest.mark.parametrize(("has_magma", "asked"), [(True, ["cusolver", "magma"]), (False, ["cusolver"])])
+@each_case(("has_magma", "asked"), [(True, ["cusolver", "magma"]), (False, ["cusolver"])])
 def test_each_library_is_preferred_in_turn(has_magma: bool, asked: list[str]) -> None:
     preferred: list[str] = []
     torch = types.SimpleNamespace(
@@ -59,7 +58,7 @@ def test_each_library_is_preferred_in_turn(has_magma: bool, asked: list[str]) ->
     assert preferred == [*asked, "default"]
 
 
-@pytest.mark.parametrize(("has_magma", "name"), [(True, "MAGMA"), (False, "cuSOLVER")])
+@each_case(("has_magma", "name"), [(True, "MAGMA"), (False, "cuSOLVER")])
 def test_an_old_torch_has_no_preference(has_magma: bool, name: str) -> None:
     torch = types.SimpleNamespace(
         cuda=types.SimpleNamespace(has_magma=has_magma),
@@ -92,9 +91,7 @@ def test_what_a_library_no_longer_makes_is_no_failure(words: str, fails: bool) -
         assert cuda_math.run_unless_replaced(compute) == (None if words == HANDED_ON else 7.0)
 
 
-@pytest.mark.parametrize(
-    ("seen", "text"), [((2, 29, 7), "2.29.7"), ((2, 29, 7, "rc1"), "2.29.7.rc1"), (2708, "2708")]
-)
+@each_case(("seen", "text"), [((2, 29, 7), "2.29.7"), ((2, 29, 7, "rc1"), "2.29.7.rc1"), (2708, "2708")])
 def test_the_version_of_nccl(seen: Any, text: str) -> None:
     torch = types.SimpleNamespace(
         cuda=types.SimpleNamespace(nccl=types.SimpleNamespace(version=lambda: seen))

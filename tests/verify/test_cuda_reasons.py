@@ -153,9 +153,7 @@ def test_an_error_that_is_not_known_keeps_torchs_words(monkeypatch: pytest.Monke
     assert cuda_reasons.why_not(torch_saying()) == "error 78: a new one"
 
 
-@pytest.mark.parametrize(
-    "words", ["", "libcudart functions unavailable. It looks like you have a broken build?"]
-)
+@each_case("words", ["", "libcudart functions unavailable. It looks like you have a broken build?"])
 def test_when_the_driver_is_fine_it_is_torch(words: str) -> None:
     with pytest.raises(Wrong, match=f"driver is fine, yet .*{words[:20]}"):
         cuda_reasons.why_not(torch_saying(words))
@@ -175,7 +173,7 @@ def test_each_answer_is_a_sentence_and_what_to_do(text: str) -> None:
 # ---------------------------------------------------------------- what a check begins with
 
 
-@pytest.mark.parametrize("cuda", [None, "None", ""])
+@each_case("cuda", [None, "None", ""])
 def test_a_torch_without_cuda(cuda: str | None) -> None:
     with pytest.raises(NotPossible, match="this torch was built without CUDA"):
         cuda_reasons.require_device(torch_saying(cuda=cuda))

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,7 +32,7 @@ def one(expectation: Expectation, seen: Observed) -> CheckResult:
 # ---------------------------------------------------------------- a check as a whole
 
 
-@pytest.mark.parametrize("outcome", ["passed", "failed", "not possible"])
+@each_case("outcome", ["passed", "failed", "not possible"])
 def test_without_a_key_the_row_is_the_result_of_the_check(outcome: Outcome) -> None:
     row = one(Expectation(check="matmul"), observed("matmul", outcome=outcome, detail="off by 2e-06"))
     assert row == CheckResult(check="matmul", outcome=outcome, detail="off by 2e-06")
@@ -58,7 +57,7 @@ def test_the_rows_keep_the_order_of_the_expectations() -> None:
     assert [row.outcome for row in rows] == ["not possible", "passed", "not possible", "passed"]
 
 
-@pytest.mark.parametrize(("check", "key"), [("conv", ""), ("config", "USE_OPENMP")])
+@each_case(("check", "key"), [("conv", ""), ("config", "USE_OPENMP")])
 def test_after_a_failed_import_the_rest_is_not_possible(check: str, key: str) -> None:
     row = one(Expectation(check=check, key=key, wanted="1"), observed("import", outcome="failed"))
     assert (row.outcome, row.detail) == ("not possible", "torch could not be imported")
@@ -107,7 +106,7 @@ def test_a_part_known_from_a_check_that_could_not_be_made() -> None:
 # ---------------------------------------------------------------- lists and series
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "wanted", "outcome", "detail"),
     [
         ("sm_80 sm_90 compute_90", "compute_90 sm_80 sm_90", "passed", "sm_80 sm_90 compute_90"),
@@ -124,7 +123,7 @@ def test_architectures_are_a_set(value: str, wanted: str, outcome: Outcome, deta
     assert row == CheckResult(check="cuda_arch_list: arch_list", outcome=outcome, detail=detail)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "wanted", "outcome"),
     [
         ("13.0", "13.0", "passed"),

@@ -37,7 +37,7 @@ def test_what_is_wrong_with_a_loaded_library(file: str, says: str) -> None:
     assert elsewhere == [each for each in [file] if each.startswith(("/opt", "/usr/local/cuda-12"))]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("rpath", "bad"),
     [
         ("$ORIGIN", False),

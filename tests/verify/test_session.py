@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.capabilities import needs_symlinks
+from tests.support.for_each import each_case
 from torchbuild_tasks.model import Expectation
 from torchbuild_tasks.system.process import Captured
 from torchbuild_tasks.verify import session
@@ -62,7 +63,7 @@ def test_what_torch_prints_between_is_passed_over() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "line", [b"", b"{", b"[1]", b"null", b'{"check": "conv", "outcome": "splendid"}', b'{"check": "conv"}']
 )
 def test_a_line_that_is_not_ours_never_passes(line: bytes) -> None:
@@ -141,7 +142,7 @@ def test_when_time_is_up_the_rest_was_not_tried() -> None:
     assert len(ask.rounds) == 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("captured", "words"),
     [
         (Captured(rc=127, stderr=b"cannot start /no/python: No such file"), "cannot start /no/python"),
@@ -203,7 +204,7 @@ def test_to_ask_again_and_again_without_an_answer_ends() -> None:
     assert [seen[name].outcome for name in ("cublas", "nccl")] == ["failed", "failed"]
 
 
-@pytest.mark.parametrize("gate", ["cuda_available", "cuda_devices", "cuda_driver", "cuda_op"])
+@each_case("gate", ["cuda_available", "cuda_devices", "cuda_driver", "cuda_op"])
 def test_behind_a_closed_gate_no_check_of_cuda_is_tried(gate: str) -> None:
     ask = Interpreter(**{gate: Captured(rc=-11)})
     seen, _ = session.observe(ask, ["import", gate, "cublas", "nccl", "numpy"], 60)
@@ -233,7 +234,7 @@ def test_a_gate_where_nothing_can_be_shown_is_open() -> None:
     assert seen["nccl"] == Seen(outcome="not possible")
 
 
-@pytest.mark.parametrize("name", GATES)
+@each_case("name", GATES)
 def test_a_hang_there_is_the_drivers(name: str) -> None:
     ask = Interpreter(**{name: Captured(rc=1, stderr=b"Timeout (0:00:20)!\nThread 0x1:\n")})
     seen, _ = session.observe(ask, ["import", name], 60)
@@ -246,7 +247,7 @@ def test_a_crash_there_is_no_hang() -> None:
     assert seen["cuda_op"].detail == "the interpreter died by signal 11 (Segmentation fault) during cuda_op"
 
 
-@pytest.mark.parametrize("death", [Captured(rc=-6), Captured(rc=1, stderr=b"Timeout (0:00:20)!\n")])
+@each_case("death", [Captured(rc=-6), Captured(rc=1, stderr=b"Timeout (0:00:20)!\n")])
 def test_a_failure_of_the_driver_alone_is_no_failure_of_torch(death: Captured) -> None:
     seen, _ = session.observe(Interpreter(cuda_driver=death), ["import", "cuda_driver", "nccl"], 60)
     assert (seen["cuda_driver"].outcome, seen["nccl"].outcome) == ("not possible", "not possible")

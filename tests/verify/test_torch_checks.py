@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.verify import torch_checks
 from torchbuild_tasks.verify.torch_checks import (
     Wrong,
@@ -112,7 +113,7 @@ def test_apart_finds_the_one_that_differs(matrix: list[list[float]], by: float) 
     assert distance_of(other, matrix) == abs(other[-1][-1] - matrix[-1][-1])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("seen", "wanted"),
     [([1.0], [1.0, 2.0]), ([[1.0]], [[1.0], [2.0]]), (1.0, [1.0]), ([math.nan], [1.0]), ([math.inf], [1.0])],
 )
@@ -124,7 +125,7 @@ def test_close_says_how_close() -> None:
     assert compare("solve", Tensor([1.0]), [1.0 + 2e-7], 1e-6) == "solve off by 2.0e-07, allowed 1e-06"
 
 
-@pytest.mark.parametrize("value", [1.1, math.nan])
+@each_case("value", [1.1, math.nan])
 def test_what_is_too_far_off_is_wrong(value: float) -> None:
     with pytest.raises(Wrong, match=r"^solve off by .*, allowed 1e-06$"):
         compare("solve", Tensor([value]), [1.0], 1e-6)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.verify import (
     companion_checks,
     cuda_checks,
@@ -68,7 +69,7 @@ def test_torch_2_13_cpu() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "wanted"),
     [
         (
@@ -104,7 +105,7 @@ def test_commas_and_blanks_stay_in_their_value() -> None:
     assert values["CXX_COMPILER"].startswith("C:/Program Files/Microsoft Visual Studio")
 
 
-@pytest.mark.parametrize("text", ["", "PyTorch built with:\n", "nonsense, A=1, B=2"])
+@each_case("text", ["", "PyTorch built with:\n", "nonsense, A=1, B=2"])
 def test_a_text_that_says_nothing(text: str) -> None:
     assert torch_probe.parse_config(text) == {"lapack": "OFF", "nnpack": "OFF"}
 
@@ -146,7 +147,7 @@ def test_a_runtime_is_known_by_its_name(monkeypatch: pytest.MonkeyPatch, key: st
 # ---------------------------------------------------------------- the script
 
 
-@pytest.mark.parametrize("module", [torch_probe, cuda_reasons, *FILES])
+@each_case("module", [torch_probe, cuda_reasons, *FILES])
 def test_it_is_written_in_the_python_of_old_torches(module: object) -> None:
     source = Path(str(getattr(module, "__file__", ""))).read_text(encoding="utf-8")
     tree = ast.parse(source, feature_version=(3, 7))

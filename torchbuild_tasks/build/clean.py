@@ -17,7 +17,7 @@ from typing import Final
 
 from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.install import leftovers
-from torchbuild_tasks.build.ledger import LOG, LOGS
+from torchbuild_tasks.build.ledger import last_log_time
 from torchbuild_tasks.build.named_files import find_copies
 from torchbuild_tasks.build.outputs import find_emptied_folders, recordable_outputs
 from torchbuild_tasks.build.work import Reporter, Work
@@ -26,7 +26,6 @@ from torchbuild_tasks.model import Command, Facts
 from torchbuild_tasks.model.record import Removal
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.system import files, process
-from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.system.remove import is_link, remove_tree, stamp
 from torchbuild_tasks.text.words import counted, first_few
 from torchbuild_tasks.values import replace
@@ -46,8 +45,7 @@ def remove_build(question: Question, report: Reporter) -> Removal:
     request = question.request
     root = Path(question.facts.tree.root)
     outputs = recordable_outputs(question.catalog, question.era)
-    log_time = last_write(root / files.STATE_DIR / LOGS, LOG)
-    removal = ownership.plan_removal(root, Path(question.build_dir), outputs, log_time=log_time)
+    removal = ownership.plan_removal(root, Path(question.build_dir), outputs, log_time=last_log_time(root))
     removal = replace(removal, uninstall=uninstall_command(question.facts))
     if request.dry_run:
         return removal
@@ -167,7 +165,7 @@ def set_foreign_files_aside(work: Work) -> None:
 
 def _list_foreign_files(work: Work, folder: Path, tags: Collection[Path]) -> list[Path]:
     """Return the files of a folder that no build wrote, or that were changed since a build wrote them."""
-    recorded = ownership.read(work.root, ownership.OWNED) or {}
+    recorded = ownership.owned(work.root).paths
     paths = (path for path in folder.rglob("*") if path not in tags and (is_link(path) or not path.is_dir()))
     here = {path.relative_to(work.root).as_posix(): path for path in paths}
     other = {name for name, path in here.items() if recorded.get(name, ())[:2] != stamp(path.lstat())[:2]}

@@ -9,14 +9,13 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.catalog import GIB
-from torchbuild_tasks.features.cache.choose import EITHER, NONE, NOTHING_HERE, built_without
+from torchbuild_tasks.features.cache.choose import EITHER, NAMES, NONE, NOTHING_HERE, built_without
 from torchbuild_tasks.model import BuildPlan, Choice, Diagnosis, Finding, Tool
 
 _LONG: Final = 20 * 60.0  # seconds of compiling after which a cache for the next build is suggested
 _SWAP: Final = GIB // 2  # bytes; systems swap out a little unused memory at any time
 _ALONE: Final = 60.0  # seconds
 _WIDTH: Final = 300  # of an error; the log has all of it
-_CACHES: Final = ("ccache", "sccache")
 _LINKERS: Final = {"mold": "mold", "ld.lld": "lld"}  # the tool, and what --linker calls it
 # The program that does the work, not the driver that waits for it: gcc runs cc1plus, nvcc runs cicc.
 # clang and cl.exe do it themselves. Kinds are those of the steps (ninja_log.kind_of).
@@ -126,7 +125,7 @@ def _cache_advice(choice: Choice | None, here: set[str], findings: Sequence[Find
     """Return how to get a compiler cache; "" if the build has one, or the user declined it."""
     if choice is None or choice.value != NONE or choice.source != "default":
         return ""
-    tool = next((name for name in _CACHES if name in here), "")
+    tool = next((name for name in NAMES if name in here), "")
     if built_without(choice):
         return f"{tool} is here: --clean takes it." if tool else _get_cache(findings)
     # An installed cache that is not used was declined (USE_CCACHE=0), or the user set a launcher.

@@ -24,7 +24,7 @@ from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.history import Peak
 from torchbuild_tasks.model.record import MANIFEST_FILE, RECORD_FILE, Manifest, Ran, StageTime
 from torchbuild_tasks.system import files, trust
-from torchbuild_tasks.system.log import Log, open_log
+from torchbuild_tasks.system.log import Log, last_write, open_log
 from torchbuild_tasks.values import dumps, replace
 
 LOGS: Final = "logs"
@@ -34,6 +34,11 @@ LOG: Final = "build"
 def now() -> str:
     """Return the time in the manifest's format: ISO 8601, UTC, in seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def last_log_time(root: Path) -> int | None:
+    """Return when the log of a build in this checkout was last written, in nanoseconds; None without one."""
+    return last_write(root / files.STATE_DIR / LOGS, LOG)
 
 
 def last_manifest(build_dir: Path) -> Path:

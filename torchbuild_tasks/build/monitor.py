@@ -63,7 +63,7 @@ class Monitor(Periodic):
     """The thread that watches. Enter it around the build."""
 
     def __init__(
-        self, pace: Pace, sizes: Sizes, can: Advice, report: Reporter, first_error: Callable[[], str] = str
+        self, pace: Pace, sizes: Sizes, can: Advice, report: Reporter, first_error: Callable[[], str]
     ) -> None:
         self.sizes = sizes
         self._first_error = first_error

@@ -77,12 +77,11 @@ def notify_command(command: str, result: str, text: str) -> str:
         text: one line about the build.
     """
     try:
-        argv = (command,) if sys.platform == "win32" else tuple(shlex.split(command))
+        words = command.strip() if sys.platform == "win32" else tuple(shlex.split(command))
     except ValueError as error:
         return f"--notify {command}: {error}"
-    if not command.strip() or not argv:
+    if not words:
         return "--notify names no program"
-    words = command if sys.platform == "win32" else argv
     problem = _run(words, {**os.environ, RESULT: result, TEXT: text})
     return f"--notify {command}: {problem}" if problem else ""
 

@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.build.named_files import find_named
-from torchbuild_tasks.build.outputs import UNNAMED, Outputs
+from torchbuild_tasks.build.outputs import UNNAMED, Listing, Outputs
 from torchbuild_tasks.errors import CleanRefused, UsageError
 from torchbuild_tasks.model.record import Removal
 from torchbuild_tasks.system.files import (
@@ -37,44 +37,36 @@ from torchbuild_tasks.system.left_running import ENDED
 from torchbuild_tasks.system.log import last_write_of, name_newest
 from torchbuild_tasks.system.reading import read_bytes, read_value
 from torchbuild_tasks.system.remove import Stamp, is_folder, is_link, snapshot, stamp
+from torchbuild_tasks.values import replace
 
 BEFORE: Final = "before.json"
 OWNED: Final = "made.json"
-Listing = Mapping[str, Stamp]
 Reasons = tuple[tuple[str, str], ...]
 Written = Mapping[Path, tuple[bytes | None, os.stat_result | None]]
 _SMALL: Final = 1 << 20  # bytes of what a step writes at every build; torch/version.py has 200
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """A listing as stored: its files, the log of the build, and the owned files that nothing names."""
+    """A listing: its files, the log of the build, and new files that nothing names; each with its stamp."""
 
     log: str = ""
     paths: dict[str, Stamp] = {}
     unnamed: dict[str, Stamp] = {}
 
 
-class Claimed(msgspec.Struct, frozen=True):
-    """Files that builds own, and new files that nothing names; each path with its stamp."""
-
-    owned: Listing
-    unnamed: Listing
-
-
-def read(root: Path, name: str) -> dict[str, Stamp] | None:
-    """Return a listing; None if there is none, or it cannot be read."""
-    record = _read(root, name)
-    return None if record is None else record.paths
+def owned(root: Path) -> Record:
+    """Return what builds own in a checkout; nothing if that cannot be read."""
+    return _read(root, OWNED) or Record()
 
 
 def _read(root: Path, name: str) -> Record | None:
     return read_value(Record, root / STATE_DIR / name)
 
 
-def write(root: Path, name: str, listing: Listing, log: str = "", unnamed: Listing | None = None) -> None:
+def write(root: Path, name: str, record: Record) -> None:
     """Write a listing; raises UsageError if that fails."""
-    data = {"log": log, "paths": listing, "unnamed": unnamed or {}}
-    write_json(root / STATE_DIR / name, data, error=UsageError)
+    values = msgspec.structs.asdict(record)  # as it is: to_json would take each of 20,000 files apart
+    write_json(root / STATE_DIR / name, values, error=UsageError)
 
 
 def forget(root: Path, paths: set[str]) -> None:
@@ -82,7 +74,7 @@ def forget(root: Path, paths: set[str]) -> None:
     for name in (OWNED, BEFORE):
         if record := _read(root, name):
             remaining = {path: stamp for path, stamp in record.paths.items() if path not in paths}
-            write(root, name, remaining, record.log, record.unnamed)
+            write(root, name, replace(record, paths=remaining))
 
 
 def announce(root: Path, staged: Path, names: Iterable[str]) -> None:
@@ -95,10 +87,10 @@ def announce(root: Path, staged: Path, names: Iterable[str]) -> None:
     Raises:
         UsageError: the record cannot be written.
     """
-    record = _read(root, OWNED) or Record()
+    record = owned(root)
     for name in names:
         record.paths[name] = stamp((staged / name).lstat())
-    write(root, OWNED, record.paths, record.log, record.unnamed)
+    write(root, OWNED, record)
 
 
 def renew(root: Path, since: int, written: Written | None = None) -> None:
@@ -111,7 +103,7 @@ def renew(root: Path, since: int, written: Written | None = None) -> None:
     Raises:
         UsageError: the record cannot be written.
     """
-    record = _read(root, OWNED) or Record()
+    record = owned(root)
     known = written is not None and any(info for _, info in written.values())
     names = {_name_below(root, path) for path in written or ()} & record.paths.keys()
     for name in names if known else record.paths:
@@ -120,7 +112,7 @@ def renew(root: Path, since: int, written: Written | None = None) -> None:
             if info.st_mtime_ns >= since and not is_folder(info):
                 record.paths[name] = stamp(info)
     if record.paths:
-        write(root, OWNED, record.paths, record.log, record.unnamed)
+        write(root, OWNED, record)
 
 
 def read_outputs(build_dir: Path, outputs: Iterable[str]) -> Written | None:
@@ -195,17 +187,17 @@ def is_recorded(root: Path) -> bool:
 
 def find_claimed(
     root: Path, build_dir: Path | str, outputs: Outputs, now: Listing, log_time: int | None
-) -> Claimed:
+) -> Record:
     """Return the files that builds own, including those of a killed build up to the end of its log.
 
     `log_time` is when the newest log was last written. That log may be of a later run that ended before it
     built anything, so the killed build's own log is looked up as well.
     """
-    owned = _read(root, OWNED) or Record()
-    earlier = owned.paths
+    recorded = owned(root)
+    earlier = recorded.paths
     begun = _read(root, BEFORE)
     if begun is None or log_time is None:
-        return Claimed(earlier, {path: now[path] for path in owned.unnamed if path in now})
+        return Record(paths=earlier, unnamed={path: now[path] for path in recorded.unnamed if path in now})
     before = begun.paths
     if begun.log:
         log_time = min(log_time, last_write_of(root / STATE_DIR, begun.log) or 0)
@@ -229,13 +221,13 @@ def _time_of_end(root: Path) -> int:
 
 def _split_claims(
     root: Path, build_dir: Path | str, outputs: Outputs, claimed: Listing, earlier: Listing
-) -> Claimed:
+) -> Record:
     """Split the claimed files into those that the build names and the others."""
     unnamed = outputs.find_unnamed(
         claimed, earlier, lambda files: find_named(root, Path(root, build_dir), files)
     )
-    owned = {path: stamp for path, stamp in claimed.items() if path not in unnamed}
-    return Claimed(owned, {path: claimed[path] for path in unnamed})
+    named = {path: stamp for path, stamp in claimed.items() if path not in unnamed}
+    return Record(paths=named, unnamed={path: claimed[path] for path in unnamed})
 
 
 def within(root: Path, build_dir: Path | str) -> str:
@@ -284,11 +276,10 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
     def finish(self) -> None:
         """Record the files of the build, also of a failed one."""
         after = snapshot(self.root, self.outputs)
-        before = read(self.root, BEFORE)
-        earlier = read(self.root, OWNED)
-        claimed = self.outputs.claim(after if before is None else before, after, earlier or {})
-        result = _split_claims(self.root, self.build_dir, self.outputs, claimed, earlier or {})
-        write(self.root, OWNED, result.owned, unnamed=result.unnamed)
+        before = _read(self.root, BEFORE)
+        earlier = owned(self.root).paths
+        claimed = self.outputs.claim(before.paths if before else after, after, earlier)
+        write(self.root, OWNED, _split_claims(self.root, self.build_dir, self.outputs, claimed, earlier))
         before_file = self.root / STATE_DIR / BEFORE
         with translate_errors(UsageError, before_file):
             unlink(before_file, missing_ok=True)
@@ -309,9 +300,10 @@ def begin(root: Path, build_dir: Path | str, outputs: Outputs, *, log_time: int 
     now = snapshot(root, outputs)
     mine = find_claimed(root, build_dir, outputs, now, log_time)
     if (state / BEFORE).exists():
-        write(root, OWNED, mine.owned, unnamed=mine.unnamed)
+        write(root, OWNED, mine)
     # An interrupted build may not have written its names yet, so the unnamed files are checked again later.
-    write(root, BEFORE, {path: now[path] for path in now if path not in mine.unnamed}, name_newest(state))
+    before = {path: now[path] for path in now if path not in mine.unnamed}
+    write(root, BEFORE, Record(log=name_newest(state), paths=before))
     return Build(root=root, build_dir=build_dir, outputs=outputs)
 
 
@@ -336,12 +328,12 @@ def plan_removal(
     if not is_recorded(root):
         _refuse_unrecorded(root, now)
     claimed = find_claimed(root, build_dir, outputs, now, log_time)
-    owned = claimed.owned
-    files, kept = outputs.split_removable(owned, now, _select_tracked(root, owned))
+    paths = claimed.paths
+    files, kept = outputs.split_removable(paths, now, _select_tracked(root, paths))
     kept = (*kept, *((path, UNNAMED) for path in sorted(claimed.unnamed) if not path.endswith("/")))
     if inside and is_link(root / inside):
         kept = (*kept, (inside, "a symbolic link; what is behind it is not followed"))
-    folders = _find_emptied(root, files, [path for path in owned if path in now and path.endswith("/")])
+    folders = _find_emptied(root, files, [path for path in paths if path in now and path.endswith("/")])
     _refuse_from_inside(root, folders)
     return Removal(root=str(root), files=files, folders=folders, kept=kept, planned=planned)
 
@@ -356,7 +348,7 @@ def plan_stale(root: Path, build_dir: Path | str, outputs: Outputs, listed: Iter
     wanted = frozenset(listed)
     outputs = outputs.below(within(root, build_dir))
     now = snapshot(root, outputs)
-    recorded = read(root, OWNED) or {}
+    recorded = owned(root).paths
     stale = {path: stamp for path, stamp in recorded.items() if path in wanted}
     files, kept = outputs.split_removable(stale, now, _select_tracked(root, stale))
     folders = _find_emptied(root, files, [path for path in recorded if path in now and path.endswith("/")])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from torchbuild_tasks.build import ownership
-from torchbuild_tasks.build.ledger import LOG, LOGS
+from torchbuild_tasks.build.ledger import last_log_time
 from torchbuild_tasks.build.outputs import recordable_outputs
 from torchbuild_tasks.build.work import Work, is_agreed
 from torchbuild_tasks.errors import (
@@ -27,7 +27,6 @@ from torchbuild_tasks.plan import env_files
 from torchbuild_tasks.plan.environment import OWN_VENV
 from torchbuild_tasks.plan.requirements import missing_from_files
 from torchbuild_tasks.system import files, process, shell, trust, venv
-from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.system.stall import Pace, Stalled
 from torchbuild_tasks.text.show import shell_text, size_text
 from torchbuild_tasks.text.words import remove_line, shell_line
@@ -259,7 +258,7 @@ def _clean_for_inputs(work: Work) -> None:
             next_step=f"Add {agreeing_flags(work.request)} to remove what the last build made, and continue.",
         )
     outputs = recordable_outputs(work.catalog, work.plan.era)
-    log_time = last_write(work.root / files.STATE_DIR / LOGS, LOG)
+    log_time = last_log_time(work.root)
     removal = ownership.plan_removal(work.root, work.build_dir, outputs, log_time=log_time)
     removed = ownership.remove(removal)
     if (work.build_dir / "CMakeCache.txt").exists():

@@ -38,7 +38,7 @@ FLAGS: Final = re.compile(r"\(\?[a-zA-Z]*[ix][a-zA-Z]*(?:-[a-zA-Z]+)?[:)]")
 
 
 def anchors(pattern: str) -> tuple[str, ...]:
-    """Return the longest literal of every alternative: a line without any of them cannot match.
+    """Return the texts of which a line that matches holds one.
 
     Raises:
         ValueError: the pattern is none, could hang, or an alternative has too little plain text.
@@ -49,33 +49,25 @@ def anchors(pattern: str) -> tuple[str, ...]:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # about syntax that will change its meaning
             re.compile(pattern)
+        texts = _texts_of(pattern)
     except (re.error, OverflowError, RecursionError, Warning) as error:
         raise ValueError(f"it is not a regular expression: {error}") from None
     if reason := _hazard(pattern):
         raise ValueError(reason)
-    texts = literals(pattern)
-    if any(len(text) < SHORTEST for text in texts):
-        raise ValueError(f"each alternative needs {SHORTEST} letters of plain text, outside of brackets")
+    if not texts:
+        raise ValueError(f"each alternative needs {SHORTEST} letters of plain text that must be there")
     return texts
-
-
-def literals(pattern: str) -> tuple[str, ...]:
-    """Return the longest literal of every alternative, "" where one has none."""
-    return tuple(max(runs, key=len, default="") for runs in _literals_by_alternative(pattern))
 
 
 class LazyPattern:
     """A pattern that is compiled when a text holds its plain text: most of them no log needs.
 
-    `texts` are the literals of which every text that matches holds one; empty where there is no telling.
+    `texts` are those of which every text that matches holds one; empty where there is no telling.
     """
 
     def __init__(self, pattern: str) -> None:
         self.pattern: Final = pattern
-        texts = () if FLAGS.search(pattern) else literals(pattern)
-        if not all(len(text) >= SHORTEST for text in texts):
-            texts = _needed(list(_tokens(pattern)), 0)[0]
-        self.texts: Final = texts
+        self.texts: Final = () if FLAGS.search(pattern) else _texts_of(pattern)
 
     def search(self, text: str) -> re.Match[str] | regex.Match[str] | None:
         """Return the first match, if any."""
@@ -150,26 +142,9 @@ def _hazard(pattern: str) -> str:
     return ""
 
 
-def _literals_by_alternative(pattern: str) -> list[list[str]]:
-    """Return the literals outside of groups, for each alternative of the pattern."""
-    every: list[list[str]] = [[""]]
-    depth = 0
-    for kind, text in _tokens(pattern):
-        runs = every[-1]
-        depth += (kind == "open") - (kind == "close")
-        if depth:
-            runs.append("")
-        elif kind == "or":
-            every.append([""])
-        elif kind == "plain" or (kind == "escape" and not text[1].isalnum()):
-            runs[-1] += text.removeprefix("\\")
-        elif kind == "quantifier":
-            if text[0] in "*?{":  # perhaps none at all
-                runs[-1] = runs[-1][:-1]
-            runs.append("")
-        else:
-            runs.append("")
-    return every
+def _texts_of(pattern: str) -> tuple[str, ...]:
+    """Return texts of which every match holds one, each of `SHORTEST` letters; none where that is unknown."""
+    return _needed(list(_tokens(pattern)), 0)[0]
 
 
 def _needed(tokens: Sequence[tuple[str, str]], at: int) -> tuple[tuple[str, ...], int]:

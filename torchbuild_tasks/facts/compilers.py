@@ -52,13 +52,11 @@ def look_for_compilers(probe: Probe, windows: Windows | None = None) -> tuple[To
     "... through ccache" for such a link and for CXX="ccache g++". When no C++ (or C) compiler
     was found at all, a tool named c++ (or cc; on Windows cl) without a path has the places looked at.
     """
-    named = tuple(item for variable in VARIABLES if (item := _look_up_named(probe, variable)))
-    missing = [item for item in named if isinstance(item, Tool)]
-    candidates = [item for item in named if isinstance(item, _Candidate)]
-    host = _look_up_named(probe, HOST)  # last: it is nvcc's host compiler, and not preferred for CXX
-    missing += [host] if isinstance(host, Tool) else []
-    hosts = [host] if isinstance(host, _Candidate) else []
-    distinct = _distinct(probe, [*candidates, *_in_toolsets(windows), *_on_path(probe), *hosts])
+    *named, host = (_look_up_named(probe, variable) for variable in (*VARIABLES, HOST))
+    missing = [item for item in (*named, host) if isinstance(item, Tool)]
+    # HOST last: it is nvcc's host compiler, and not preferred for CXX.
+    found = (*named, *_in_toolsets(windows), *_on_path(probe), host)
+    distinct = _distinct(probe, (item for item in found if isinstance(item, _Candidate)))
     programs = list(dict.fromkeys(_program(probe, candidate) for candidate in distinct))
     answers = dict(zip(programs, map_parallel(lambda program: _ask(probe, program), programs), strict=True))
     compilers = [_tool(probe, candidate, answers[_program(probe, candidate)]) for candidate in distinct]
@@ -99,10 +97,10 @@ def _look_up_named(probe: Probe, variable: str) -> _Candidate | Tool | None:
     return _candidate(probe, path, via, cxx)
 
 
-def _words(probe: Probe, value: str) -> list[str]:
+def _words(probe: Probe, value: str) -> tuple[str, ...]:
     """Split words as the shell does; the name of an existing file is one word, even with blanks."""
     if probe.names.is_path(value) and probe.is_file(value.strip()):
-        return [value.strip()]
+        return (value.strip(),)
     return probe.names.split_words(value)
 
 
@@ -206,13 +204,11 @@ def _tool(probe: Probe, candidate: _Candidate, answer: tuple[str, str | None, st
     text, version, libc = answer
     program = candidate.real if candidate.masked else candidate.path
     stem = probe.names.stem(program or candidate.path)
-    name = stem if stem in MSVC_LIKE else _NAMES[_maker(text, stem)][candidate.cxx]
-    via = candidate.found_via
     return Tool(
-        name=name,
+        name=stem if stem in MSVC_LIKE else _NAMES[_maker(text, stem)][candidate.cxx],
         path=candidate.path,
         version=version,
-        found_via=via,
+        found_via=candidate.found_via,
         aliases=candidate.aliases,
         libc=libc,
     )

@@ -11,28 +11,27 @@ from torchbuild_tasks.model import InstallerSetting
 
 # pip: every option is a variable and a line of its files, too (pip.pypa.io, topics/configuration).
 # uv: docs.astral.sh/uv/reference/environment.
-_OF_PIP: Final = ("no-index", "find-links", "target", "prefix", "root", "user")
-_FILES_OF_PIP: Final = ("constraint", "build-constraint", "requirement")
-_OF_UV: Final = ("UV_NO_INDEX", "UV_OFFLINE", "UV_FIND_LINKS")
-_FILES_OF_UV: Final = ("UV_CONSTRAINT", "UV_BUILD_CONSTRAINT", "UV_OVERRIDE")
-_SECRET: Final = "find-links"  # an address may have a password
+_OF_PIP: Final = (
+    *("no-index", "find-links", "target", "prefix", "root", "user"),
+    *("constraint", "build-constraint", "requirement"),
+)
+_OF_UV: Final = (
+    *("UV_NO_INDEX", "UV_OFFLINE", "UV_FIND_LINKS"),
+    *("UV_CONSTRAINT", "UV_BUILD_CONSTRAINT", "UV_OVERRIDE"),
+)
+_OF_FILES: Final = ("CONSTRAINT", "REQUIREMENT", "OVERRIDE")  # what variables end with whose values are files
+_SECRET: Final = "_FIND_LINKS"  # an address may have a password
 _SECTIONS: Final = ("install", "global")  # the first counts
 
 
 def look_at_installers(probe: Probe) -> tuple[InstallerSetting, ...]:
     """Return the settings that are set: those of the environment, and of pip's files what it does not say."""
-    found: dict[str, InstallerSetting] = {}
-    for option in (*_OF_PIP, *_FILES_OF_PIP):
-        name = _variable(option)
-        if value := probe.variable(name):
-            found[name] = _setting(probe, name, value, "", files=option in _FILES_OF_PIP)
-    for name in (*_OF_UV, *_FILES_OF_UV):
-        if value := probe.variable(name):
-            found[name] = _setting(probe, name, value, "", files=name in _FILES_OF_UV)
+    names = (*map(_variable, _OF_PIP), *_OF_UV)
+    found = {name: _setting(probe, name, value, "") for name in names if (value := probe.variable(name))}
     for path in places_of_pip(probe):
         for option, value in _lines(probe, path):
             name = _variable(option)
-            found.setdefault(name, _setting(probe, name, value, path, files=option in _FILES_OF_PIP))
+            found.setdefault(name, _setting(probe, name, value, path))
     return tuple(found.values())
 
 
@@ -40,10 +39,10 @@ def _variable(option: str) -> str:
     return f"PIP_{option.upper().replace('-', '_')}"
 
 
-def _setting(probe: Probe, name: str, value: str, place: str, *, files: bool) -> InstallerSetting:
-    paths = [word for word in value.split() if "://" not in word] if files else []
+def _setting(probe: Probe, name: str, value: str, place: str) -> InstallerSetting:
+    paths = [word for word in value.split() if "://" not in word] if name.endswith(_OF_FILES) else []
     gone = tuple(path for path in paths if not probe.exists(probe.absolute(path)))
-    shown = "set" if name.endswith(_variable(_SECRET).removeprefix("PIP")) else value[:200]
+    shown = "set" if name.endswith(_SECRET) else value[:200]
     return InstallerSetting(name=name, value=shown, place=place, gone=gone)
 
 
@@ -86,7 +85,7 @@ def _lines(probe: Probe, path: str) -> Iterator[tuple[str, str]]:
     except configparser.Error:
         return  # pip itself says so
     for section in _SECTIONS:
-        for option in (*_OF_PIP, *_FILES_OF_PIP):
+        for option in _OF_PIP:
             if value := parser.get(section, option, fallback=""):
                 yield option, value
 

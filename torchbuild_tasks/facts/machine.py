@@ -93,6 +93,23 @@ def _quotas(probe: Probe) -> Iterator[tuple[float, str]]:
 NO_LIMIT = 1 << 60
 
 
+class MemoryFiles(NamedTuple):
+    """The files of a cgroup for its limits and its use; of memory.stat the prefix with all groups below."""
+
+    limits: tuple[str, ...]
+    used: str
+    prefix: str
+    mapped: str
+
+
+# By version. Above memory.high a group is slowed to a crawl before memory.max would kill it, so for a build
+# both are limits.
+MEMORY_FILES: Final = {
+    2: MemoryFiles(("memory.max", "memory.high"), "memory.current", "", "file_mapped"),
+    1: MemoryFiles(("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_", "total_mapped_file"),
+}
+
+
 class _Limit(NamedTuple):
     bytes: int
     used: int | None
@@ -144,12 +161,10 @@ def _limits(probe: Probe) -> Iterator[_Limit]:
 def _limits_of(probe: Probe, level: CgroupLevel) -> list[tuple[str, int]]:
     """Return the limits in one folder, each with its file.
 
-    Above memory.high a group is slowed to a crawl before memory.max would kill it, so for
-    a build both are limits. In version 1 the group's own memory.stat also has the
-    limit of ancestors that a container cannot see.
+    In version 1 the group's own memory.stat also has the limit of ancestors that a container cannot see.
     """
-    names = ("memory.max", "memory.high") if level.version == 2 else ("memory.limit_in_bytes",)
-    limits = [(file, number_in(probe.read(file))) for name in names for file in [f"{level.folder}/{name}"]]
+    files = (f"{level.folder}/{name}" for name in MEMORY_FILES[level.version].limits)
+    limits = [(file, number_in(probe.read(file))) for file in files]
     if level.version == 1 and level.own:
         file = f"{level.folder}/memory.stat"
         limits.append((file, pairs_in(probe.read(file)).get("hierarchical_memory_limit")))
@@ -158,15 +173,12 @@ def _limits_of(probe: Probe, level: CgroupLevel) -> list[tuple[str, int]]:
 
 def _memory_in_use(probe: Probe, level: CgroupLevel) -> int | None:
     """Return bytes in use, without inactive page cache, which the kernel drops first."""
-    current = "memory.current"
-    key = "inactive_file"
-    if level.version == 1:
-        current = "memory.usage_in_bytes"
-        key = "total_inactive_file"
-    used = number_in(probe.read(f"{level.folder}/{current}"))
+    names = MEMORY_FILES[level.version]
+    used = number_in(probe.read(f"{level.folder}/{names.used}"))
     if used is None:
         return None
-    return max(0, used - pairs_in(probe.read(f"{level.folder}/memory.stat")).get(key, 0))
+    cache = pairs_in(probe.read(f"{level.folder}/memory.stat")).get(f"{names.prefix}inactive_file", 0)
+    return max(0, used - cache)
 
 
 def pairs_in(text: str | None) -> dict[str, int]:
@@ -202,11 +214,10 @@ def look_at_disk(probe: Probe, path: str) -> Disk:
     existing = nearest_existing(probe, path)
     usage = probe.disk_usage(existing)
     real = probe.realpath(existing)
-    point = probe.volume(real) if probe.windows else mount_of(probe, real)
-    mount = mount_at(read_mounts(probe), point)
+    mount = mount_of(probe, real)
     return Disk(
         path=path,
-        mount=point,
+        mount=mount.point if mount else probe.volume(real),
         noexec="noexec" in mount.own if mount else None,
         total=usage[0] if usage else None,
         free=usage[1] if usage else None,
@@ -275,17 +286,11 @@ def read_mounts(probe: Probe) -> tuple[Mount, ...]:
     return tuple(mount for line in lines if (mount := _mount(line)))
 
 
-def mount_at(mounts: Sequence[Mount], point: str | None) -> Mount | None:
-    """Return the mount on a folder: the last of several covers the others."""
-    return next((mount for mount in reversed(mounts) if mount.point == point), None)
-
-
-def mount_of(probe: Probe, path: str) -> str | None:
-    """Return the mount point that holds `path` (a real path); None when no mount is known."""
-    holding = [
-        m.point for m in read_mounts(probe) if path == m.point or path.startswith(m.point.rstrip("/") + "/")
-    ]
-    return max(holding, key=len, default=None)
+def mount_of(probe: Probe, path: str) -> Mount | None:
+    """Return the mount that holds a real path, of several on one folder the last; None if unknown."""
+    mounts = reversed(read_mounts(probe))
+    holding = (m for m in mounts if path == m.point or path.startswith(m.point.rstrip("/") + "/"))
+    return max(holding, key=lambda mount: len(mount.point), default=None)
 
 
 # File systems that show something of the kernel: root may write to their folders by access(2), and nobody
@@ -298,9 +303,8 @@ _SHOWN_BY_KERNEL: Final = (
 
 def takes_files(probe: Probe, path: str) -> bool | None:
     """Say whether this user can make files in a folder; None where that is not known."""
-    point = mount_of(probe, probe.realpath(path))
-    kind = next((mount.kind for mount in reversed(read_mounts(probe)) if mount.point == point), "")
-    return False if kind in _SHOWN_BY_KERNEL else probe.writable(path)
+    mount = mount_of(probe, probe.realpath(path))
+    return False if mount and mount.kind in _SHOWN_BY_KERNEL else probe.writable(path)
 
 
 def _mount(line: str) -> Mount | None:

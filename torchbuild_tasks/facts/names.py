@@ -49,7 +49,7 @@ class Names(Protocol):
     def split_path(self, value: str) -> list[str]:
         """Return the entries of a variable such as PATH; empty ones are left out."""
 
-    def split_words(self, value: str) -> list[str]:
+    def split_words(self, value: str) -> tuple[str, ...]:
         """Return a command line as words, as the system's shell splits it."""
 
     def lookup(self, environ: Mapping[str, str], name: str) -> str | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import posixpath
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
+
+from torchbuild_tasks.text.words import flag_words
 
 WINDOWS = False
 
@@ -14,6 +15,7 @@ join = posixpath.join
 normal = posixpath.normpath
 parent = posixpath.dirname
 is_absolute = posixpath.isabs
+split_words = flag_words
 
 
 def base(path: str) -> str:
@@ -37,13 +39,6 @@ def key(path: str) -> str:
 
 def split_path(value: str) -> list[str]:
     return [entry for entry in value.split(":") if entry]
-
-
-def split_words(value: str) -> list[str]:
-    try:
-        return shlex.split(value)
-    except ValueError:  # an open quote
-        return value.split()
 
 
 def lookup(environ: Mapping[str, str], name: str) -> str | None:

@@ -58,9 +58,9 @@ def split_path(value: str) -> list[str]:
     return [entry for quoted in value.split(";") if (entry := quoted.strip().strip('"'))]
 
 
-def split_words(value: str) -> list[str]:
+def split_words(value: str) -> tuple[str, ...]:
     # A backslash separates folders and quotes nothing.
-    return [word.replace('"', "") for word in _WORD.findall(value)]
+    return tuple(word.replace('"', "") for word in _WORD.findall(value))
 
 
 def lookup(environ: Mapping[str, str], name: str) -> str | None:

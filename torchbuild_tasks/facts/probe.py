@@ -73,6 +73,12 @@ class Output(NamedTuple):
     stdout: str
     stderr: str = ""
 
+    @property
+    def reason(self) -> str:
+        """Return the line that says why it failed: of a traceback the last, of all else the first."""
+        lines = (self.stderr.strip() or self.stdout.strip() or "without a word").splitlines()
+        return lines[-1 if lines[0].startswith("Traceback") else 0].strip()[:200]
+
 
 class Uname(NamedTuple):
     """The operating system (`linux`, `win32` ...), its kernel's release, and the processor."""
@@ -422,6 +428,11 @@ def multiarch_triplet(probe: Probe) -> str:
     https://wiki.debian.org/Multiarch/Tuples
     """
     return f"{probe.uname().machine or 'x86_64'}-linux-gnu"
+
+
+def program_files(probe: Probe) -> str:
+    """Return Windows' folder of programs: that of 64 bits, for a process of 32 bits, too."""
+    return probe.variable("ProgramW6432") or probe.variable("ProgramFiles") or "C:\\Program Files"
 
 
 WORKERS: Final = 16

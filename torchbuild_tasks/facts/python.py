@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from torchbuild_tasks.catalog.match import series
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.probe import Output, Probe, map_parallel
 from torchbuild_tasks.facts.tree import read_git
@@ -58,7 +59,7 @@ def _venvs_on(probe: Probe, python: Python, tree_root: str) -> tuple[Python, ...
     """Return our venv on the version of a base interpreter, which gets torch instead of it."""
     if python.environment != "base" or python.version is None:
         return ()
-    ours = find_managed(probe, ".".join(python.version.split(".")[:2]), tree_root)
+    ours = find_managed(probe, series(python.version), tree_root)
     venvs = tuple(_ask(probe, place, tree_root) for place in ours)
     return tuple(venv for venv in venvs if venv.free_threaded == python.free_threaded)
 
@@ -117,12 +118,7 @@ def _unfit(probe: Probe, path: str) -> str | None:
 def _failure(probe: Probe, output: Output | None) -> str | None:
     if output is None:
         return f"did not start, or gave no answer within {probe.wait(TIMEOUT):.3g} s"
-    if output.rc == 0:
-        return None
-    lines = (output.stderr.strip() or output.stdout.strip()).splitlines()
-    # A traceback has its error in its last line, everything else in its first.
-    line = lines[-1 if lines[0].startswith("Traceback") else 0] if lines else "without a word"
-    return f"ended with {output.rc}: {line.strip()}"
+    return None if output.rc == 0 else f"ended with {output.rc}: {output.reason}"
 
 
 def _parse_report(output: Output | None) -> Mapping[str, Any]:
@@ -176,8 +172,6 @@ def _in_utf8(text: str) -> str:
 # ---------------- the places of interpreters, best first; no program is started
 
 MANAGED = ".torchbuild/venv-"
-TOKEN = "torchbuild-made-here"  # written into a venv that is ours (system/venv.py)
-MAKING = ".making"  # a file of this name next to a venv: it is not complete (system/venv.py)
 SERIES = range(20, 7, -1)
 
 
@@ -209,20 +203,25 @@ def find_environments(probe: Probe, wanted: str | None, tree_root: str) -> Itera
 
 def find_managed(probe: Probe, wanted: str | None, tree_root: str) -> list[Candidate]:
     """Return our venvs in this checkout, the newest Python first."""
+    venvs = _list_complete_venvs(probe, tree_root)
+    fitting = {
+        name: folder for name, folder in venvs.items() if wanted is None or versions_agree(wanted, name)
+    }
+    return [
+        Candidate(path=interpreter_of(probe, fitting[name]), found_via="managed venv of this checkout")
+        for name in sorted(fitting, key=numbers_in, reverse=True)
+        if is_our_venv(probe, fitting[name]) and not is_tracked(probe, tree_root, fitting[name])
+    ]
+
+
+def _list_complete_venvs(probe: Probe, tree_root: str) -> dict[str, str]:
+    """Return the folders in the place of our venvs, by what their names say of the Python."""
     where, prefix = MANAGED.split("/")
     folder = probe.join(tree_root, where)
     children = probe.children(folder)
-    names = [name for name in children if name.startswith(prefix) and f"{name}{MAKING}" not in children]
-    names = [name for name in names if not name.endswith(MAKING)]
-    names = [name for name in names if wanted is None or versions_agree(wanted, name.removeprefix(prefix))]
-    return [
-        Candidate(
-            path=interpreter_of(probe, probe.join(folder, name)), found_via="managed venv of this checkout"
-        )
-        for name in sorted(names, key=numbers_in, reverse=True)
-        if is_our_venv(probe, probe.join(folder, name))
-        and not is_tracked(probe, tree_root, probe.join(folder, name))
-    ]
+    names = [name for name in children if name.startswith(prefix) and f"{name}{trust.MAKING}" not in children]
+    complete = (name for name in names if not name.endswith(trust.MAKING))
+    return {name.removeprefix(prefix): probe.join(folder, name) for name in complete}
 
 
 def find_strange_venvs(probe: Probe, tree_root: str) -> tuple[str, ...]:
@@ -230,18 +229,14 @@ def find_strange_venvs(probe: Probe, tree_root: str) -> tuple[str, ...]:
 
     The records are outside of the checkout: one that was made under another HOME has none here.
     """
-    where, prefix = MANAGED.split("/")
-    folder = probe.join(tree_root, where)
-    children = probe.children(folder)
-    names = [name for name in children if name.startswith(prefix) and not name.endswith(MAKING)]
-    strange = (name for name in names if f"{name}{MAKING}" not in children)  # one that is not complete
-    return tuple(place for name in strange if not is_our_venv(probe, place := probe.join(folder, name)))
+    venvs = _list_complete_venvs(probe, tree_root)
+    return tuple(folder for folder in venvs.values() if not is_our_venv(probe, folder))
 
 
 def is_our_venv(probe: Probe, folder: str) -> bool:
     """Say whether a venv has the token that was stored outside of the tree at its creation."""
     token = trust.read_proof(probe.state_folder(), "venvs", folder)
-    return token is not None and probe.read(probe.join(folder, TOKEN)) == token
+    return token is not None and probe.read(probe.join(folder, trust.TOKEN)) == token
 
 
 def is_tracked(probe: Probe, tree_root: str, folder: str) -> bool:

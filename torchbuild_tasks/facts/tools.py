@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from torchbuild_tasks.facts.probe import Probe, map_parallel
+from torchbuild_tasks.facts.probe import Probe, map_parallel, program_files
 from torchbuild_tasks.model import Tool, Windows
 
 
@@ -122,8 +122,7 @@ def _other_folders(probe: Probe, row: _Row, windows: Windows | None) -> tuple[tu
         return ()
     folders = []
     if row.installed:
-        programs = probe.variable("ProgramW6432") or probe.variable("ProgramFiles") or "C:\\Program Files"
-        folders.append((probe.join(programs, row.installed), "Program Files"))
+        folders.append((probe.join(program_files(probe), row.installed), "Program Files"))
     if row.studio:
         folders += [(probe.join(s.path, row.studio), "Visual Studio") for s in windows.visual_studios]
     return tuple(folders)

@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.submodules import THIRD_PARTY
 from torchbuild_tasks.model import Switch, TreeReads
 
-THIRD_PARTY: Final = "third_party"
 # Folders whose CMake modules are all read; further CMakeLists.txt are found by add_subdirectory.
 MODULES: Final = "cmake"
 PYTHON: Final = ("", "tools", "tools/setup_helpers", "pytorch_build_backend")

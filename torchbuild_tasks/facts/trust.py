@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -12,6 +11,7 @@ from typing import Final
 from torchbuild_tasks.facts.settings import NAME, SettingsFile, read_settings
 from torchbuild_tasks.system import trust
 from torchbuild_tasks.system.reading import hash_file, read_text
+from torchbuild_tasks.text.words import flag_words
 
 TEMPLATES: Final = "env_templates"
 _LARGEST: Final = 4 << 30  # bytes
@@ -124,10 +124,7 @@ def _words(value: object) -> Iterator[str]:
     """Yield each string in a value, and each of its words."""
     if isinstance(value, str):
         yield value
-        try:
-            yield from shlex.split(value)
-        except ValueError:
-            yield from value.split()
+        yield from flag_words(value)
         yield from value.split("=", 1)[1:]
     elif isinstance(value, list | dict):
         for item in value.values() if isinstance(value, dict) else value:

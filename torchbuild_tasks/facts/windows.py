@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.facts.probe import Probe, program_files
 from torchbuild_tasks.facts.tree import read_git
 from torchbuild_tasks.model import Toolset, VisualStudio, Windows
 from torchbuild_tasks.text.words import numbers_in
@@ -135,8 +135,7 @@ def _studio(probe: Probe, path: str, *, via: str, **more: str | None) -> VisualS
 def _program_files(probe: Probe) -> tuple[str, str]:
     """Return the 32-bit folder (the installer, and versions up to 2019) and the 64-bit one."""
     old = probe.variable("ProgramFiles(x86)") or "C:\\Program Files (x86)"
-    new = probe.variable("ProgramW6432") or probe.variable("ProgramFiles") or "C:\\Program Files"
-    return old, new
+    return old, program_files(probe)
 
 
 # ---------------- MSVC toolsets and Windows SDKs

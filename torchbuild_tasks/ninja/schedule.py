@@ -8,6 +8,7 @@ pool counts a job from the time when it could start, as Ninja does.
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -124,7 +125,7 @@ class _Run:
         self._running = 0
         self._memory = 0
         self._free = [machine.cores, machine.servers]
-        self._waiting: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
+        self._waiting = (deque[int](), deque[int]())
         self._events: list[tuple[float, int, int, int]] = []
         self._count = 0
 
@@ -180,20 +181,19 @@ class _Run:
             self._enter(index, _HERE)
 
     def _enter(self, index: int, where: int) -> None:
-        if self._free[where]:
-            self._free[where] -= 1
-            self._count += 1
-            job = self._jobs[index]
-            seconds = job.away if where else job.here
-            heapq.heappush(self._events, (self.now + seconds, self._count, index, where))
-        else:
-            self._count += 1
-            heapq.heappush(self._waiting[where], (self._count, index))
+        if not self._free[where]:
+            self._waiting[where].append(index)
+            return
+        self._free[where] -= 1
+        self._count += 1
+        job = self._jobs[index]
+        seconds = job.away if where else job.here
+        heapq.heappush(self._events, (self.now + seconds, self._count, index, where))
 
     def _leave(self, index: int, where: int) -> None:
         self._free[where] += 1
         if self._waiting[where]:
-            self._enter(heapq.heappop(self._waiting[where])[1], where)
+            self._enter(self._waiting[where].popleft(), where)
         job = self._jobs[index]
         if where == _HERE and job.away:
             self._enter(index, _AWAY)

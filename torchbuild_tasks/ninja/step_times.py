@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -22,11 +23,11 @@ TOO_SHORT: Final = 0.25  # seconds: shorter times do not tell a hit from a small
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One step in this build and its last real run; None without one."""
+    """The seconds of one step in this build and in its last real run; None without one."""
 
     output: str
     before: float | None
-    now: float | None
+    now: float
 
 
 def is_hit(output: str, seconds: float, usual: float) -> bool:
@@ -36,8 +37,7 @@ def is_hit(output: str, seconds: float, usual: float) -> bool:
 
 def cost(output: str, times: Sequence[float]) -> float:
     """Return the seconds of a real run of a step: its newest time that was not a cache hit."""
-    usual = max(times, default=0.0)
-    return next((each for each in times if not is_hit(output, each, usual)), usual)
+    return _real(output, times)[0]
 
 
 def costs(history: History) -> dict[str, float]:
@@ -45,13 +45,13 @@ def costs(history: History) -> dict[str, float]:
 
     The newest alone would carry on what other programs did to one build.
     """
-    return {output: _middle(output, times) for output, times in history.steps.items()}
+    return {output: statistics.median_low(_real(output, times)) for output, times in history.steps.items()}
 
 
-def _middle(output: str, times: Sequence[float]) -> float:
+def _real(output: str, times: Sequence[float]) -> list[float]:
+    """Return the times that were no cache hits."""
     usual = max(times, default=0.0)
-    real = sorted(each for each in times if not is_hit(output, each, usual)) or [usual]
-    return real[(len(real) - 1) // 2]
+    return [each for each in times if not is_hit(output, each, usual)] or [usual]
 
 
 def remember(
@@ -105,7 +105,7 @@ def differences(history: History, steps: Iterable[Step]) -> list[Difference]:
         earlier = times[1:] if times[:1] == (round(step.seconds, 3),) else times
         before = cost(step.output, earlier) if earlier else None
         changes.append(Difference(step.output, before, step.seconds))
-    return sorted(changes, key=lambda each: -abs((each.now or 0.0) - (each.before or 0.0)))
+    return sorted(changes, key=lambda each: -abs(each.now - (each.before or 0.0)))
 
 
 def find_removed_outputs(history: History, graph: BuildFile | None) -> list[str]:

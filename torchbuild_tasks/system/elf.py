@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from elftools.common.exceptions import ELFError, ELFParseError
+from elftools.common.exceptions import ELFError
 from elftools.construct import ConstructError
 from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
@@ -19,7 +19,7 @@ from torchbuild_tasks.system.reading import open_file, read_bytes
 
 # Errors in pyelftools for a header that points outside of the file.
 BROKEN: Final = (
-    *(ELFError, ELFParseError, ConstructError),
+    *(ELFError, ConstructError),
     *(ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError, OverflowError),
 )
 # Values of e_machine, as pyelftools names them (elftools.elf.enums.ENUM_E_MACHINE).

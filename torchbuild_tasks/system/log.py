@@ -133,7 +133,8 @@ def log_ends(path: Path) -> tuple[str, str]:
 
 def _text(data: bytes) -> str:
     """Decode UTF-8, or UTF-16 as PowerShell writes it; cut lines after `LONGEST` characters."""
-    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
-    text = data.replace(b"\0", b"").decode("utf-8", "replace") if encoding == "utf-8" else ""
-    text = text or data.decode(encoding, "replace")
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        text = data.decode("utf-16", "replace")
+    else:
+        text = data.replace(b"\0", b"").decode("utf-8", "replace")
     return "".join(line[:LONGEST].rstrip("\n") + "\n" for line in text.splitlines())

@@ -23,6 +23,9 @@ from torchbuild_tasks.system.reading import read_value
 
 VARIABLE: Final = "TORCHBUILD_STATE"  # replaces the system's folder for such files
 TRUSTED: Final = "TORCHBUILD_TRUST"  # folders whose files are trusted without asking, for CI
+# A file in a venv of ours, with its token; the end of the name of one next to it, until it is complete.
+TOKEN: Final = "torchbuild-made-here"
+MAKING: Final = ".making"
 Kind = Literal["files", "venvs", "envs", "manifests"]  # the last two: files that builds wrote here
 
 

@@ -20,9 +20,7 @@ from torchbuild_tasks.system.reading import read_bytes, read_text
 from torchbuild_tasks.system.remove import is_link
 
 CONSTRAINTS: Final = "torchbuild-constraints.txt"
-TOKEN: Final = "torchbuild-made-here"  # a token that is also stored outside of the tree (facts/python.py)
 NONE: Final = "torchbuild-no-constraints.txt"
-_MAKING: Final = ".making"
 _CONFIG: Final = "pip.ini" if sys.platform == "win32" else "pip.conf"
 _HEAD: Final = "# Written by torchbuild_tasks: pip keeps the torch that was built here.\n"
 
@@ -44,7 +42,7 @@ def is_ours(python: str) -> bool:
     if token is None or is_link(folder):
         return False
     try:
-        return read_text(folder / TOKEN) == token
+        return read_text(folder / trust.TOKEN) == token
     except OSError:
         return _note(python).exists()
 
@@ -53,7 +51,7 @@ def adopt(folder: Path) -> None:
     """Record an existing venv as ours, on the user's word; raises UsageError."""
     token = os.urandom(16).hex()
     trust.write_proof("venvs", str(folder), token, UsageError)
-    write_atomic(folder / TOKEN, token.encode(), error=UsageError)
+    write_atomic(folder / trust.TOKEN, token.encode(), error=UsageError)
 
 
 def set_aside(python: str) -> Path | None:
@@ -87,7 +85,7 @@ def mark_complete(python: str) -> None:
     folder = folder_of(python)
     token = trust.read_proof(trust.state_folder(os.environ), "venvs", str(folder)) or ""
     write_atomic(folder / NONE, b"", error=RequirementsError)
-    write_atomic(folder / TOKEN, token.encode(), error=RequirementsError)
+    write_atomic(folder / trust.TOKEN, token.encode(), error=RequirementsError)
     with translate_errors(RequirementsError, _note(python)):
         unlink(_note(python), missing_ok=True)
 
@@ -109,4 +107,4 @@ def keep_torch(python: str, version: str) -> bool:
 
 def _note(python: str) -> Path:
     folder = folder_of(python)
-    return folder.with_name(folder.name + _MAKING)
+    return folder.with_name(folder.name + trust.MAKING)

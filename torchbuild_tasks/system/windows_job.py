@@ -59,14 +59,14 @@ class Job:
     """A new, empty job. Raises OSError if the system refuses one."""
 
     def __init__(self) -> None:
-        self._handle: int | None = _declare(_kernel32().CreateJobObjectW(None, None))
+        self._handle: int | None = _require(_kernel32().CreateJobObjectW(None, None))
         if not self._limit(_KILL_ON_CLOSE):
             self._close()
             raise _error()
 
     def add(self, process: int) -> None:
         """Add a process by its handle; its later children are included."""
-        _declare(_kernel32().AssignProcessToJobObject(self._handle, process))
+        _require(_kernel32().AssignProcessToJobObject(self._handle, process))
 
     def end(self, grace: float) -> tuple[int, ...]:
         """Wait `grace` seconds for all to end, then kill; return the pids alive two seconds later."""
@@ -113,7 +113,7 @@ def adopt(pid: int) -> Job | None:
     None when the system refuses the job (one in a job could have no other before
     Windows 8). Raises OSError when the process cannot be made to run.
     """
-    process = _declare(_kernel32().OpenProcess(_ACCESS, False, pid))
+    process = _require(_kernel32().OpenProcess(_ACCESS, False, pid))
     try:
         job = _job_of(process)
         _resume(process)
@@ -170,7 +170,7 @@ def _kernel32() -> Any:
     return kernel32
 
 
-def _declare(result: Any) -> Any:
+def _require(result: Any) -> Any:
     if not result:
         raise _error()
     return result

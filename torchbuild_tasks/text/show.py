@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from torchbuild_tasks.catalog import GIB
@@ -27,7 +28,7 @@ from torchbuild_tasks.model import (
 )
 from torchbuild_tasks.model.record import Built, Removal, VerifyReport
 from torchbuild_tasks.text.page import Style, styled
-from torchbuild_tasks.text.words import counted, shell_line
+from torchbuild_tasks.text.words import DRIVE, counted, shell_line
 
 MARK = {"ok": "ok     ", "warn": "warning", "error": "error  ", "unknown": "unknown", "skipped": "skipped"}
 WAYS = {
@@ -60,13 +61,12 @@ GROUPS = (
 )
 _ORDER = ("error", "warn", "unknown")
 _WIDEST = 20  # cells of a value up to which others are aligned
-_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _PROGRAM_OF_WINDOWS = re.compile(r"(?:winget|.*\.(?:exe|bat|cmd))$", re.IGNORECASE)
 
 
 def shell_text(argv: Sequence[str]) -> str:
     """Return a command line for a shell of the system that its program and its paths are of."""
-    windows = any(map(_DRIVE.match, argv)) or any(map(_PROGRAM_OF_WINDOWS.match, argv[:1]))
+    windows = any(map(DRIVE.match, argv)) or any(map(_PROGRAM_OF_WINDOWS.match, argv[:1]))
     return shell_line(argv, windows=windows)
 
 
@@ -408,10 +408,8 @@ def removal_text(removal: Removal) -> str:
         return "".join(f"source patch {id}: would be undone\n" for id in removal.patches)
     if not (removal.files or removal.uninstall or removal.kept):
         return f"Nothing to remove: no build is recorded in {removal.root}.\n"
-    counts: dict[str, int] = {}
-    for path in removal.files:
-        top = "/".join(path.split("/")[:2]) + "/" if path.count("/") > 1 else path
-        counts[top] = counts.get(top, 0) + 1
+    tops = ("/".join(path.split("/")[:2]) + "/" if path.count("/") > 1 else path for path in removal.files)
+    counts = Counter(tops)
     rows = [(top, counted(number, "file")) for top, number in counts.items()]
     parts = [f"To be removed from {removal.root}: {counted(len(removal.files), 'file')}\n", columns(rows)]
     if removal.uninstall:

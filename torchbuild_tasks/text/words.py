@@ -11,7 +11,7 @@ from typing import Final
 _OF_SHELLS: Final = re.compile(r"[<>|&^();,'`{}@#*?\[\]]")
 _PLAIN: Final = re.compile(r"[\w./\\:+@=,-]+")
 _READ_IN_QUOTES: Final = re.compile(r"[$`\"!\n]|\\\Z")
-_DRIVE: Final = re.compile(r"[A-Za-z]:[\\/]")
+DRIVE: Final = re.compile(r"[A-Za-z]:[\\/]")
 _SLIP: Final = 3  # letters
 _MOST: Final = 200  # characters of an error message of another program or library
 
@@ -33,7 +33,7 @@ def _begin_bare(program: str) -> str:
     PowerShell takes a line that begins with a quote for a text, and cmd none that begins with &
     (learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_parsing).
     """
-    return f'{program[1:4]}"{program[4:]}' if program[:1] == '"' and _DRIVE.match(program[1:]) else program
+    return f'{program[1:4]}"{program[4:]}' if program[:1] == '"' and DRIVE.match(program[1:]) else program
 
 
 def as_program(path: str) -> str:
@@ -68,7 +68,7 @@ def as_word(text: object) -> str:
     word = str(text)
     if _PLAIN.fullmatch(word):
         return word
-    read = word.replace("!", "") if _DRIVE.match(word) else word
+    read = word.replace("!", "") if DRIVE.match(word) else word
     return shlex.quote(word) if _READ_IN_QUOTES.search(read) else f'"{word}"'
 
 

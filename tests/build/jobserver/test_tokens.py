@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
+from tests.support.for_each import each_case
 from tests.support.simulated_build import GIB, MIB, Outcome, Shape, jobs, ours, plain
 from torchbuild_tasks.build.jobserver.tokens import MemoryState, Running, TokenPolicy, usable, wanted
 
@@ -21,7 +22,7 @@ def state(room: int | None, full: float = 0.0) -> MemoryState:
     return MemoryState(available=room, full=full)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("available", "limit", "used", "room"),
     [
         (None, None, None, None),
@@ -105,9 +106,7 @@ def after(ended: int) -> TokenPolicy:
     return policy
 
 
-@pytest.mark.parametrize(
-    ("ended", "largest"), [(0, 2000), (1, 1937), (8, 1500), (12, 1250), (15, 1100), (100, 1014)]
-)
+@each_case(("ended", "largest"), [(0, 2000), (1, 1937), (8, 1500), (12, 1250), (15, 1100), (100, 1014)])
 def test_the_largest_is_learned_from_those_that_ended(ended: int, largest: int) -> None:
     """What is tabled is believed less with each; what is larger than all of many is not far from it."""
     assert after(ended).largest // MIB == largest
@@ -155,7 +154,7 @@ def outcome(seed: int, gib: int, shape: Shape) -> Outcome:
     return ours(jobs(seed, shape=shape), gib * GIB, 8)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@each_case("shape", SHAPES)
 def test_a_build_that_plain_ninja_does_not_survive_ends_about_as_soon_as_with_the_best_number(
     shape: Shape,
 ) -> None:
@@ -169,12 +168,12 @@ def test_a_build_that_plain_ninja_does_not_survive_ends_about_as_soon_as_with_th
     assert sorted(ratios)[len(ratios) // 2] <= 1.1 and max(ratios) <= 1.5
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@each_case("shape", SHAPES)
 def test_one_that_takes_three_quarters_of_the_memory_is_let_through(shape: Shape) -> None:
     assert not any(outcome(seed, 2, shape).died for seed in SEEDS)
 
 
-@pytest.mark.parametrize("shape", ("steady", "creep"))
+@each_case("shape", ("steady", "creep"))
 def test_slow_compiles_do_not_creep_past_the_limit(shape: Shape) -> None:
     """Each of them grows too slowly to be seen in one look; a gibibyte, and 420 MiB for the largest."""
     for seed in SEEDS:

@@ -104,7 +104,7 @@ def test_one_that_hangs(tmp_path: Path) -> None:
         (Output(-11, ""), "ended with -11: without a word"),
         (Output(1, "", "Traceback\nImportError: x"), "ended with 1: ImportError: x"),
         (Output(0, "[]"), "ended with 0: []"),
-        (Output(0, "{} \n{"), "ended with 0: {"),
+        (Output(0, "{} \n{"), "ended with 0: {}"),
     ],
 )
 def test_one_that_crashes_or_prints_rubbish(tmp_path: Path, output: Output, said: str) -> None:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from tests.facts.cuda.canned import HOST_CONFIG
 from tests.support.for_each import each_case
 from torchbuild_tasks.facts.cuda.toolkit_folder import Limits, host_limits
@@ -48,6 +46,6 @@ def test_a_version_that_is_refused_itself() -> None:
     assert host_limits("#if defined(__clang__)\n#if __clang_major__ > 9\n").clang == 9
 
 
-@pytest.mark.parametrize("text", ["", "\0", "#if __GNUC__ > x", "#if _MSC_VER < 1900"])
+@each_case("text", ["", "\0", "#if __GNUC__ > x", "#if _MSC_VER < 1900"])
 def test_what_says_nothing(text: str) -> None:
     assert host_limits(text) == Limits()

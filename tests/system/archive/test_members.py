@@ -89,7 +89,7 @@ def test_good_names_are_taken(name: str) -> None:
     assert tree().admit(Member(name=name)) == "/".join(parts_of(name))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("one", "other"),
     [
         ("include/a.h", "include/A.h"),
@@ -108,7 +108,7 @@ def test_two_members_that_are_one_file_on_windows_are_refused(one: str, other: s
         judge.admit(Member(name=other))
 
 
-@pytest.mark.parametrize(("one", "other"), [("a", "a/b"), ("a/b", "a"), ("a", "A/b")])
+@each_case(("one", "other"), [("a", "a/b"), ("a/b", "a"), ("a", "A/b")])
 def test_a_member_cannot_be_file_and_folder(one: str, other: str) -> None:
     judge = tree()
     judge.admit(Member(name=one))

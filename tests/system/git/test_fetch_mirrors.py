@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
+from tests.support.for_each import each_case
 from torchbuild_tasks.system.git.fetch import mirror_of
 
 
@@ -16,11 +15,11 @@ def test_a_mirror_is_named_by_host_and_path() -> None:
     assert mirror.suffix == ".git"
 
 
-@pytest.mark.parametrize("same", ["https://h/a", "https://h/a/", "https://h/a.git"])
+@each_case("same", ["https://h/a", "https://h/a/", "https://h/a.git"])
 def test_one_repository_has_one_mirror(same: str) -> None:
     assert mirror_of(Path(), same) == mirror_of(Path(), "https://h/a.git")
 
 
-@pytest.mark.parametrize("other", ["https://h/b", "https://g/a", "ssh://h/a", "https://h/A", "/h/a"])
+@each_case("other", ["https://h/b", "https://g/a", "ssh://h/a", "https://h/A", "/h/a"])
 def test_another_address_has_another_mirror(other: str) -> None:
     assert mirror_of(Path(), other) != mirror_of(Path(), "https://h/a")

@@ -80,7 +80,7 @@ def test_a_refused_mirror_shows_no_password() -> None:
     assert "secret" not in caught.value.what
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "seen"),
     [
         ("https://h/f", "https://h/f"),

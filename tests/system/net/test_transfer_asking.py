@@ -96,7 +96,7 @@ def test_the_innermost_reason_is_reported() -> None:
         asked(requests.exceptions.ConnectionError(inner))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("headers", "etag", "modified", "size"),
     [
         ({"ETag": '"a"', "Content-Length": "7"}, '"a"', "", 7),
@@ -142,7 +142,7 @@ def test_content_range(text: str, span: tuple[int, int, int] | None) -> None:
     assert content_range(asked((200, {"Content-Range": text}, b""))) is None
 
 
-@pytest.mark.parametrize("text", ["-1", "many", "1, 1", "²", "9" * 5000])
+@each_case("text", ["-1", "many", "1, 1", "²", "9" * 5000])
 def test_a_length_that_makes_no_sense(text: str) -> None:
     with pytest.raises(Again, match="Content-Length"):
         length(asked((200, {"Content-Length": text}, b"")))

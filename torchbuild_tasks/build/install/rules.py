@@ -44,7 +44,8 @@ def read_rules(build_dir: Path) -> list[Rule]:
     Raises:
         OSError: a script is missing, so that it cannot be known what is installed.
     """
-    return [rule for text in _scripts(build_dir) for rule in _rules(text)]
+    statements = (each for text in _scripts(build_dir) for each in _STATEMENT.findall(text))
+    return [_rule(_WORD.findall(each)) for each in statements]
 
 
 def _scripts(build_dir: Path) -> Iterator[str]:
@@ -66,11 +67,6 @@ def _included(text: str) -> Iterator[str]:
     for found in _INCLUDE.finditer(text):
         if not text[text.rfind("\n", 0, found.start()) + 1 : found.start()].strip():  # no comment
             yield found[1]
-
-
-def _rules(text: str) -> Iterator[Rule]:
-    for statement in _STATEMENT.findall(text):
-        yield _rule(_WORD.findall(statement))
 
 
 def _rule(words: list[str]) -> Rule:

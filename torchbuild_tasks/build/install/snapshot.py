@@ -19,11 +19,11 @@ import msgspec
 from torchbuild_tasks.build.install.due import Folder, Snapshot, Stamp
 from torchbuild_tasks.build.install.rules import Rule, read_manifest, read_rules
 from torchbuild_tasks.errors import BuildFailed
+from torchbuild_tasks.facts.tree import INSTALL_FILE
 from torchbuild_tasks.system.files import unlink, write_json
 from torchbuild_tasks.system.reading import hash_file, read_value
 from torchbuild_tasks.system.remove import list_entries
 
-INSTALL_FILE: Final = "torchbuild-install.json"
 SNAPSHOT_FILE: Final = "torchbuild-placed.json"
 SCHEMA: Final = 1
 

@@ -18,10 +18,17 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from torchbuild_tasks.build.jobserver.tokens import MemoryState, Running
-from torchbuild_tasks.facts.machine import NO_LIMIT, cgroup_levels, number_in, pairs_in
+from torchbuild_tasks.facts.machine import (
+    MEMORY_FILES,
+    NO_LIMIT,
+    MemoryFiles,
+    cgroup_levels,
+    number_in,
+    pairs_in,
+)
 from torchbuild_tasks.facts.probe import Probe
 
 CAN_HOLD: Final = sys.platform == "linux" and Path("/proc/self/task").exists()
@@ -276,26 +283,13 @@ def _send(pid: int, name: str) -> bool:
 # ---- memory
 
 
-class _Names(NamedTuple):
-    limits: tuple[str, ...]
-    used: str
-    prefix: str
-    mapped: str
-
-
-_VERSIONS: Final = {
-    2: _Names(("memory.max", "memory.high"), "memory.current", "", "file_mapped"),
-    1: _Names(("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_", "total_mapped_file"),
-}
-
-
 class MemoryLook:
     """Reads the memory at each call. `root` replaces the root of the file system in tests."""
 
     def __init__(self, root: Path | None = None) -> None:
         self._probe = Probe(environ={}, root=root)
         levels = cgroup_levels(self._probe, "memory")
-        self._levels = tuple((level.folder, _VERSIONS[level.version]) for level in levels)
+        self._levels = tuple((level.folder, MEMORY_FILES[level.version]) for level in levels)
         pressures = (f"{level.folder}/memory.pressure" for level in levels if level.version == 2)
         self._pressure = next(filter(self._probe.exists, pressures), "/proc/pressure/memory")
 
@@ -313,7 +307,7 @@ class MemoryLook:
             swap_used=(info.get("SwapTotal", 0) - info.get("SwapFree", 0)) * 1024,
         )
 
-    def _limits(self, folder: str, names: _Names) -> Iterator[tuple[int, int]]:
+    def _limits(self, folder: str, names: MemoryFiles) -> Iterator[tuple[int, int]]:
         """Yield each limit of one cgroup with the bytes in use."""
         values = [number_in(self._probe.read(f"{folder}/{name}")) for name in names.limits]
         limits = [value for value in values if value is not None and value < NO_LIMIT]
@@ -322,7 +316,7 @@ class MemoryLook:
             used = max(0, used - self._cache(folder, names))
             yield from ((value, used) for value in limits)
 
-    def _cache(self, folder: str, names: _Names) -> int:
+    def _cache(self, folder: str, names: MemoryFiles) -> int:
         """Return the bytes of page cache that no program has mapped: headers read, objects written.
 
         They count as used, and the kernel drops them before it kills a process.

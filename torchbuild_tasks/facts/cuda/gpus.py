@@ -14,7 +14,7 @@ import msgspec
 
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.facts.cuda.pci import look_at_pci
-from torchbuild_tasks.facts.probe import Output, Probe, map_parallel, multiarch_triplet
+from torchbuild_tasks.facts.probe import Output, Probe, map_parallel, multiarch_triplet, program_files
 from torchbuild_tasks.model import Driver, GpuSeen, Tegra
 from torchbuild_tasks.model.cuda import pci_address
 from torchbuild_tasks.values import from_json, parse_json
@@ -41,23 +41,7 @@ def look_for_gpus(probe: Probe) -> Gpus:
         kernel = look_at_kernel(probe)
         on_bus = look_at_pci(probe)
         tegra = None if probe.windows else look_at_tegra(probe)
-        return _combine(probe, answers.result(), kernel, on_bus, tegra)
-
-
-def _ask_driver(probe: Probe) -> tuple[Answer, Answer | None]:
-    """Query NVML, then nvidia-smi unless NVML hung: it uses NVML as well."""
-    first = ask_nvml(probe)
-    return first, None if first.gpus or first.hung else ask_smi(probe)
-
-
-def _combine(
-    probe: Probe,
-    answers: tuple[Answer, Answer | None],
-    kernel: Kernel,
-    on_bus: tuple[GpuSeen, ...],
-    tegra: Tegra | None,
-) -> Gpus:
-    nvml, smi = answers
+        nvml, smi = answers.result()
     board = (GpuSeen(probe="device tree", name=tegra.model),) if tegra and tegra.model else ()
     probes = {"nvml": nvml.summary}
     if smi is not None:
@@ -74,6 +58,12 @@ def _combine(
         wsl=not probe.windows and ("microsoft" in release or probe.is_dir(WSL)),
         probes=probes,
     )
+
+
+def _ask_driver(probe: Probe) -> tuple[Answer, Answer | None]:
+    """Query NVML, then nvidia-smi unless NVML hung: it uses NVML as well."""
+    first = ask_nvml(probe)
+    return first, None if first.gpus or first.hung else ask_smi(probe)
 
 
 def _driver(nvml: Answer, smi: Answer | None, kernel: Kernel) -> Driver | None:
@@ -138,8 +128,7 @@ def ask_nvml(probe: Probe) -> Answer:
     try:
         report = from_json(_Report, parse_json(output.stdout.strip().rpartition("\n")[2]))
     except (ValueError, UsageError):
-        lines = (output.stderr.strip() or output.stdout.strip() or "without a word").splitlines()
-        summary = f"ended with {output.rc}: {lines[-1].strip()[:200]}"
+        summary = f"ended with {output.rc}: {output.reason}"
         return Answer(summary=summary, problem=f"NVML {summary}")
     return _read_nvml(report, probe.windows)
 
@@ -236,11 +225,10 @@ def ask_smi(probe: Probe) -> Answer:
 def _find_smi(probe: Probe) -> str | None:
     others: tuple[str, ...] = SMI_PLACES
     if probe.windows:
-        programs = probe.variable("ProgramFiles") or "C:\\Program Files"
         system = probe.variable("SystemRoot") or "C:\\Windows"
         others = (
             probe.join(system, "System32/nvidia-smi.exe"),
-            probe.join(programs, "NVIDIA Corporation/NVSMI/nvidia-smi.exe"),
+            probe.join(program_files(probe), "NVIDIA Corporation/NVSMI/nvidia-smi.exe"),
         )
     paths = (probe.program_at(path) for path in others)
     return probe.which("nvidia-smi") or next(filter(None, paths), None)
@@ -280,10 +268,9 @@ def _smi_failure(output: Output | None) -> Answer:
     if output is None:
         summary = f"no answer within {SMI_TIMEOUT:g} s"
         return Answer(summary=summary, problem=f"nvidia-smi gave {summary}", hung=True)
-    line = next(iter((output.stdout.strip() or output.stderr.strip()).splitlines()), "without a word")
-    if output.rc == 0 or line == "No devices were found":
+    if output.rc == 0 or output.reason == "No devices were found":
         return Answer(summary=count_words(0))
-    return Answer(summary=f"ended with {output.rc}: {line[:200]}", problem=line[:200])
+    return Answer(summary=f"ended with {output.rc}: {output.reason}", problem=output.reason)
 
 
 # ---------------- files: the loaded kernel module, and the version of the driver's libraries

@@ -12,7 +12,7 @@ from torchbuild_tasks.facts.cuda.toolkit_folder import (
     list_folders,
 )
 from torchbuild_tasks.facts.cuda.toolkits import site_folders
-from torchbuild_tasks.facts.probe import Probe, multiarch_triplet
+from torchbuild_tasks.facts.probe import Probe, multiarch_triplet, program_files
 from torchbuild_tasks.model import Library, Python
 from torchbuild_tasks.model.cuda import FILES, INCLUDES, LIBRARIES, NOTE, ROOTS, BuiltFor
 
@@ -115,8 +115,7 @@ def _of_linux(probe: Probe, name: str) -> Iterator[Place]:
 
 def _places_of_installer(probe: Probe, name: str) -> Iterator[Place]:
     """Yield the folders of cuDNN's installer for Windows: one for each of its versions and each CUDA."""
-    programs = probe.variable("ProgramW6432") or probe.variable("ProgramFiles") or "C:\\Program Files"
-    installed = probe.join(programs, CUDNN_FOR_WINDOWS)
+    installed = probe.join(program_files(probe), CUDNN_FOR_WINDOWS)
     for version in probe.children(installed) if name == "cudnn" else ():
         root = probe.join(installed, version)
         for cuda in probe.children(probe.join(root, "include")):

@@ -283,11 +283,8 @@ def _nvcc_problem(nvcc: str, output: Output | None) -> str:
     command = f"{nvcc} --version"
     if output is None:
         return f"{command} did not start, or gave no answer within {NVCC_TIMEOUT:g} s"
-    lines = (output.stderr.strip() or output.stdout.strip()).splitlines()
-    line = lines[0].strip()[:100] if lines else "without a word"
-    if output.rc == 0:
-        return f"{command} says no version: {line}"
-    return f"{command} ended with {output.rc}: {line}"
+    how = "says no version" if output.rc == 0 else f"ended with {output.rc}"
+    return f"{command} {how}: {output.reason}"
 
 
 # ---------------- versions in the headers of CUDA's libraries

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from torchbuild_tasks.catalog.match import series
 from torchbuild_tasks.facts.cuda.toolkit_folder import is_toolkit, read_toolkit, root_of_nvcc
-from torchbuild_tasks.facts.probe import Probe, map_parallel
+from torchbuild_tasks.facts.probe import Probe, map_parallel, program_files
 from torchbuild_tasks.model import Python, Toolkit
 from torchbuild_tasks.plan.cuda.managed import TOOLKITS
 from torchbuild_tasks.text.words import numbers_in
@@ -126,8 +127,7 @@ def find_in_system(search: Search) -> Iterator[Looked]:
     """Yield the folders of NVIDIA's installers: on Linux /usr/local/cuda, the one in use, first."""
     probe = search.probe
     if probe.windows:
-        programs = probe.variable("ProgramW6432") or probe.variable("ProgramFiles") or "C:\\Program Files"
-        folder = probe.join(programs, PROGRAM_FILES)
+        folder = probe.join(program_files(probe), PROGRAM_FILES)
         yield Looked(
             probe.join(folder, "v*"), _list_numbered_folders(probe, folder, _WINDOWS, "Program Files")
         )
@@ -201,8 +201,6 @@ def _site_folders_of(probe: Probe, python: Python) -> tuple[str, ...]:
         return ()
     if probe.windows:
         return (probe.join(python.prefix, "Lib/site-packages"),)
-    series = ".".join(python.version.split(".")[:2]) + ("t" if python.free_threaded else "")
+    name = f"python{series(python.version)}{'t' if python.free_threaded else ''}"
     # Fedora's Python installs packages with binaries into lib64.
-    return tuple(
-        probe.join(python.prefix, lib, f"python{series}", "site-packages") for lib in ("lib", "lib64")
-    )
+    return tuple(probe.join(python.prefix, lib, name, "site-packages") for lib in ("lib", "lib64"))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from torchbuild_tasks.build.ownership import OWNED, read
+from torchbuild_tasks.build.ownership import owned
 from torchbuild_tasks.build.work import Reporter
 from torchbuild_tasks.errors import CleanRefused, NotBuilt, SourceError, UsageError
 from torchbuild_tasks.facts.probe import Probe
@@ -303,7 +303,7 @@ def _folder_of(settings: Settings, name: str, main: Path) -> Path:
 def _list_created_files(folder: Path) -> frozenset[str]:
     """Return the env files and unchanged files of builds, some of them untracked."""
     created = {file_name(shell) for shell in SHELLS}
-    for path, known in (read(folder, OWNED) or {}).items():
+    for path, known in owned(folder).paths.items():
         with contextlib.suppress(OSError):
             if path.endswith("/") or stamp((folder / path).lstat()) == known:
                 created.add(path)

@@ -7,11 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from torchbuild_tasks.facts.machine import (
-    Mount,
     look_at_disk,
-    mount_at,
+    mount_of,
     nearest_existing,
-    read_mounts,
     relevant_environ,
     takes_files,
 )
@@ -99,8 +97,7 @@ def _plain(locale: str) -> str:
 
 def look_at_rooms(probe: Probe, places: Mapping[str, str]) -> tuple[Room, ...]:
     """Return the free space for each purpose; for a missing folder that of its nearest parent."""
-    table = read_mounts(probe)
-    return tuple(_room(probe, purpose, path, table) for purpose, path in places.items())
+    return tuple(_room(probe, purpose, path) for purpose, path in places.items())
 
 
 def temporary_folder(probe: Probe) -> str:
@@ -110,9 +107,9 @@ def temporary_folder(probe: Probe) -> str:
     return probe.absolute(named) if named else "C:\\Windows\\Temp" if probe.windows else "/tmp"
 
 
-def _room(probe: Probe, purpose: str, path: str, table: tuple[Mount, ...]) -> Room:
+def _room(probe: Probe, purpose: str, path: str) -> Room:
     disk = look_at_disk(probe, path)
-    mount = mount_at(table, disk.mount)
+    mount = mount_of(probe, disk.mount) if disk.mount else None
     kind = mount.kind if mount else probe.file_system(disk.mount) if disk.mount and probe.windows else None
     return Room(
         purpose=purpose,

@@ -360,9 +360,8 @@ def builds_table(
 
 def changes_table(differences: Sequence[Difference], gone: int, source: str) -> str:
     """Return the table of steps whose time changed since their last real run."""
-    both = [(each, each.before, each.now) for each in differences]
-    known = [(each, before, now) for each, before, now in both if before is not None and now is not None]
-    new = sum(before is None for _, before, _ in both)
+    known = [(each, each.before, each.now) for each in differences if each.before is not None]
+    new = len(differences) - len(known)
     answered = [row for row in known if is_hit(row[0].output, row[2], row[1])]
     known = [row for row in known if row not in answered]
     if not known:

@@ -194,7 +194,7 @@ def _state(git: Git, module: submodules.Module, needed: Callable[[str], bool]) -
             there=None,
             state="missing" if needed(module.top) else "unneeded",
         )
-    changed = changed_files(Git(folder=module.folder, config=git.config))
+    changed = changed_files(module.git(git.config))
     return ModuleState(
         path=module.top,
         wanted=module.commit,

@@ -70,7 +70,7 @@ def _changes(git: Git, module: Module) -> tuple[str, ...]:
 
     A file that was deleted holds nothing that could be lost.
     """
-    inside = Git(folder=module.folder, config=git.config)
+    inside = module.git(git.config)
     if submodules.head(module, git.config) is None:
         return _without_head(inside, module)
     inner = (
@@ -100,7 +100,7 @@ def _remove(task: Task, root: Path, module: Module) -> None:
         if (module.folder / ".git").is_dir():
             return  # a repository created by the user, whose only copy this is
         if submodules.head(module, task.config) is not None:
-            submodules.keep_head(Git(folder=module.folder, config=task.config))
+            submodules.keep_head(module.git(task.config))
         submodules.remove_index(module)
         if module.folder.is_dir() and not module.folder.is_symlink():
             _empty(module.folder)

@@ -24,8 +24,8 @@ from torchbuild_tasks.build import ownership
 from torchbuild_tasks.build.install import leftovers
 from torchbuild_tasks.build.install.rules import MANIFEST
 from torchbuild_tasks.build.installed import find_missing, read_requirements
-from torchbuild_tasks.build.ledger import LOG, LOGS
-from torchbuild_tasks.build.outputs import Outputs, outputs_of_both_eras
+from torchbuild_tasks.build.ledger import last_log_time
+from torchbuild_tasks.build.outputs import Listing, Outputs, outputs_of_both_eras
 from torchbuild_tasks.build.prepare import agreeing_flags, install
 from torchbuild_tasks.build.work import Work, is_agreed
 from torchbuild_tasks.errors import (
@@ -46,9 +46,8 @@ from torchbuild_tasks.features.wheel_overlay.find import find_ancestor
 from torchbuild_tasks.model import Command
 from torchbuild_tasks.model.wheel import Member, Wheel
 from torchbuild_tasks.system import process
-from torchbuild_tasks.system.files import STATE_DIR, Patience, state_dir, translate_errors, write_atomic
+from torchbuild_tasks.system.files import Patience, state_dir, translate_errors, write_atomic
 from torchbuild_tasks.system.git.run import Git, entries_in
-from torchbuild_tasks.system.log import last_write
 from torchbuild_tasks.system.remove import is_link, snapshot, unfinished_folder
 from torchbuild_tasks.text.show import size_text
 from torchbuild_tasks.text.words import first_few, in_short
@@ -123,11 +122,11 @@ def _is_in_place(work: Work, inputs: dict[str, str], members: Sequence[Member]) 
     python = work.facts.python_at(work.plan.environment.python)
     if python is None or python.torch_from != work.plan.source or work.request.clean:
         return False
-    recorded = ownership.read(work.root, ownership.OWNED) or {}
+    recorded = ownership.owned(work.root).paths
     return all(_is_unchanged(work.root, each.name, recorded) for each in members)
 
 
-def _is_unchanged(root: Path, name: str, recorded: ownership.Listing) -> bool:
+def _is_unchanged(root: Path, name: str, recorded: Listing) -> bool:
     with contextlib.suppress(OSError):
         info = (root / name).lstat()
         return name in recorded and (info.st_mtime_ns, info.st_size) == tuple(recorded[name][:2])
@@ -177,14 +176,13 @@ def _check_conflicts(work: Work, members: Sequence[Member]) -> None:
         )
 
 
-def _list_owned(work: Work) -> ownership.Listing:
+def _list_owned(work: Work) -> Listing:
     """Return the files that builds own here, including those of a build that was killed."""
     outputs = outputs_of_both_eras(work.catalog, work.plan.era).below(
         ownership.within(work.root, work.build_dir)
     )
-    log_time = last_write(work.root / STATE_DIR / LOGS, LOG)
     now = snapshot(work.root, outputs)
-    return ownership.find_claimed(work.root, work.build_dir, outputs, now, log_time).owned
+    return ownership.find_claimed(work.root, work.build_dir, outputs, now, last_log_time(work.root)).paths
 
 
 def _find_linked_folders(root: Path, name: str) -> list[str]:
@@ -220,7 +218,7 @@ def unpack(wheel: Wheel, members: Sequence[Member], staging: Path) -> None:
 
 def _remove_earlier(work: Work, outputs: Outputs) -> None:
     """Remove the files of an earlier wheel, or of a build that the user agreed to remove."""
-    recorded = ownership.read(work.root, ownership.OWNED) or {}
+    recorded = ownership.owned(work.root).paths
     if not recorded:
         return
     removal = ownership.plan_stale(work.root, work.build_dir, outputs, recorded)

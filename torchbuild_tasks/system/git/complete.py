@@ -134,7 +134,7 @@ def _one_by_one(job: _Job, failed: list[tuple[Module, Reason]], tally: _Tally) -
 def _update_module(job: _Job, module: Module) -> list[Module]:
     """Check out one submodule; return the needed submodules inside it."""
     config = job.access.config
-    git = Git(folder=module.folder, config=config)
+    git = module.git(config)
     is_new = submodules.head(module, config) != module.commit
     if is_new:
         _check_out(job, module)

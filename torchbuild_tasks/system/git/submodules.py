@@ -63,6 +63,10 @@ class Module(msgspec.Struct, frozen=True, kw_only=True):
         """Its worktree."""
         return self.around / self.path
 
+    def git(self, config: tuple[str, ...]) -> Git:
+        """Return git in its worktree."""
+        return Git(folder=self.folder, config=config)
+
     @property
     def is_present(self) -> bool:
         """Say whether its checkout is complete, or was begun."""
@@ -222,7 +226,7 @@ def head(module: Module, config: tuple[str, ...]) -> str | None:
     """Return the commit that is completely checked out; None if there is none, or its files were removed."""
     if is_empty(module) or not (module.repository / "index").exists():
         return None
-    git = Git(folder=module.folder, config=config)
+    git = module.git(config)
     return git.output("rev-parse", "HEAD") if _is_connected(module, git) else None
 
 
@@ -244,7 +248,7 @@ def walk(git: Git, prefix: str = "", *, commit: str = "") -> Iterator[Module]:
     for module in modules(git, prefix, commit=commit):
         yield module
         if head(module, git.config) is not None:
-            yield from walk(Git(folder=module.folder, config=git.config), f"{module.top}/", commit=commit)
+            yield from walk(module.git(git.config), f"{module.top}/", commit=commit)
 
 
 # ---------------- changes of the user's
@@ -259,7 +263,7 @@ def changes(git: Git, prefix: str = "") -> Iterator[str]:
             continue
         if at != module.commit:
             yield f"{module.top} (a submodule, at commit {at[:10]})"
-        yield from changes(Git(folder=module.folder, config=git.config), f"{module.top}/")
+        yield from changes(module.git(git.config), f"{module.top}/")
 
 
 def files_overwritten(git: Git, commit: str, ends: Sequence[str], prefix: str = "") -> Iterator[str]:
@@ -280,7 +284,7 @@ def files_overwritten(git: Git, commit: str, ends: Sequence[str], prefix: str = 
         known_commits = known.get(module.path, set()) | {module.commit}
         if not module.is_present or at == module.commit:
             continue
-        sub = Git(folder=module.folder, config=git.config)
+        sub = module.git(git.config)
         if at and at not in known_commits:
             yield f"{module.top} (a submodule, at commit {at[:10]})"
         elif sub.has(module.commit):
@@ -318,7 +322,7 @@ def move(git: Git, commit: str, name: str, watch: Watch, *, also: Sequence[str] 
     if dropped and (others := _obstacles(git, commit, also, dropped)):
         raise InTheWay(others)
     for module in dropped:
-        remove_files(Git(folder=module.folder, config=git.config))
+        remove_files(module.git(git.config))
     return check_out(git, commit, name, watch, also=also)
 
 
@@ -335,11 +339,7 @@ def _find_dropped(git: Git, commit: str) -> list[Module]:
 
 def _obstacles(git: Git, commit: str, also: Sequence[str], dropped: Sequence[Module]) -> tuple[str, ...]:
     """Return the user's files at paths where a commit has others, if these submodules are removed."""
-    going = {
-        f"{module.path}/{path}"
-        for module in dropped
-        for path in _list_tracked(Git(folder=module.folder, config=git.config))
-    }
+    going = {f"{module.path}/{path}" for module in dropped for path in _list_tracked(module.git(git.config))}
     return tuple(path for path in files_in_the_way(git, commit, *also) if path not in going)
 
 
@@ -348,13 +348,13 @@ def _list_tracked(git: Git) -> Iterator[str]:
     yield from entries_in(git.output("ls-files", "-z"))
     for module in modules(git, commit="HEAD"):
         if module.is_present:
-            inner = Git(folder=module.folder, config=git.config)
+            inner = module.git(git.config)
             yield from (f"{module.path}/{path}" for path in _list_tracked(inner))
 
 
 def _is_users(git: Git, module: Module) -> bool:
     """Say whether a submodule has changes of the user's; a deleted file is none."""
-    inside = Git(folder=module.folder, config=git.config)
+    inside = module.git(git.config)
     if changed_files(inside, deleted=False, untracked=False):
         return True
     return any(inner.is_present and _is_users(inside, inner) for inner in modules(inside, commit="HEAD"))
@@ -369,7 +369,7 @@ def remove_files(git: Git) -> None:
     keep_head(git)
     for module in modules(git, commit="HEAD"):
         if (module.folder / ".git").is_file():
-            remove_files(Git(folder=module.folder, config=git.config))
+            remove_files(module.git(git.config))
     patience = files.Patience()
     parents = set[Path]()
     with files.translate_errors(SourceError, git.folder):
@@ -427,7 +427,7 @@ def connect(module: Module, git: Git) -> Git:
         SourceError: the folder holds something else, belongs to another repository, or git fails.
     """
     link = module.folder / ".git"
-    if not (os.path.lexists(link) and _is_connected(module, Git(folder=module.folder, config=git.config))):
+    if not (os.path.lexists(link) and _is_connected(module, module.git(git.config))):
         back = Path(os.path.relpath(module.folder, module.repository)).as_posix()
         git.run("config", "--local", "core.bare", "false")
         git.run("config", "--local", "core.worktree", back)
@@ -436,7 +436,7 @@ def connect(module: Module, git: Git) -> Git:
             target = Path(os.path.relpath(module.repository, module.folder)).as_posix()
         if not link.is_dir():
             files.write_atomic(link, f"gitdir: {target}\n".encode(), error=SourceError)
-    return Git(folder=module.folder, config=git.config)
+    return module.git(git.config)
 
 
 def remove_index(module: Module) -> None:

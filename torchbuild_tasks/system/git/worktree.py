@@ -223,7 +223,7 @@ def _unknown(tree: Git) -> list[str]:
     unknown = entries_in(tree.run("ls-files", "--others", "--exclude-standard", "-z"))
     for module in submodules.modules(tree, commit="HEAD"):
         if module.is_present:
-            sub = Git(folder=module.folder, config=tree.config)
+            sub = module.git(tree.config)
             unknown += [f"{module.path}/{name}" for name in _unknown(sub)]
             known = ("--not", "--remotes", *((module.commit,) if sub.has(module.commit) else ()))
             if sub.output("log", "--format=%h", "--max-count=1", "--branches", *known):
