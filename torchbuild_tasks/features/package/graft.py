@@ -33,7 +33,7 @@ _LD_CACHE: Final = Path("/etc/ld.so.cache")
 _DEFAULTS: Final = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 
 
-class Search(msgspec.Struct, frozen=True):
+class Search(msgspec.Struct, frozen=True, kw_only=True):
     """The search for libraries of this machine: the build's folders, then the loader's."""
 
     folders: Sequence[str]
@@ -44,11 +44,12 @@ class Search(msgspec.Struct, frozen=True):
     def here(cls, folders: Sequence[str], windows: bool, machine: str) -> Search:
         """Return the search of this machine, after `folders`."""
         variable = os.environ.get("PATH" if windows else "LD_LIBRARY_PATH", "")
-        more = [folder for folder in variable.split(os.pathsep) if folder]
+        looked = [*folders, *(folder for folder in variable.split(os.pathsep) if folder)]
         if windows:
-            return cls([*folders, *more], {}, machine)
+            return cls(folders=looked, cache={}, machine=machine)
         levels = [f"/{top}/{machine}-linux-gnu" for top in ("lib", "usr/lib")]
-        return cls([*folders, *more, *levels, *_DEFAULTS], read_cache(_LD_CACHE, machine), machine)
+        cache = read_cache(_LD_CACHE, machine)
+        return cls(folders=[*looked, *levels, *_DEFAULTS], cache=cache, machine=machine)
 
     def find(self, name: str, first: Sequence[str] = ()) -> Path | None:
         """Return the file of a library for the wheel's processor."""
