@@ -78,6 +78,7 @@ MAY: dict[str, set[str]] = {
 # The doors that a look may use: each only reads, and a program that is looked at ends as a whole.
 LOOKS_THROUGH = {
     "system.reading",
+    "system.elf",
     "system.git.guard",
     "system.trust",  # of it the half that reads
     "system.process",
