@@ -474,12 +474,6 @@ def test_help_begins_with_the_flags_of_the_verb(torchbuild: Run, capsys: pytest.
     assert titles[-1] == "Common:"
 
 
-def test_the_list_of_verbs_has_each_once(torchbuild: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    assert torchbuild(["--help"]) == 0
-    listed = re.findall(r"^  (\S+)", capsys.readouterr().out, re.MULTILINE)
-    assert sorted(listed) == sorted(SESSIONS)
-
-
 @pytest.mark.parametrize(
     ("name", "verb", "request_"),
     [
@@ -501,11 +495,14 @@ def test_a_name_means_the_same_in_every_runner(
     assert ran == [(verb, request_)] * 3
 
 
-def test_the_command_lists_its_verbs(torchbuild: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_lists_each_of_its_verbs_once(
+    torchbuild: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
     for words in ([], ["--help"], ["-h"]):
         assert torchbuild(words) == 0
         listed = capsys.readouterr().out
-        assert all(f"  {name} " in listed and SESSIONS[name].summary in listed for name in SESSIONS)
+        assert sorted(re.findall(r"^  (\S+)", listed, re.MULTILINE)) == sorted(SESSIONS)
+        assert all(SESSIONS[name].summary in listed for name in SESSIONS)
     assert torchbuild(["--version"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == f"torchbuild {torchbuild_tasks.version()}"
 
