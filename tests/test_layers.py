@@ -104,17 +104,12 @@ ASKS: dict[str, set[str]] = {
     "bisect": {"manifest", "patches"},
     "cache": {"cluster", "helpers"},  # `cache serve` also serves those that compile away
     "cluster": {"cache", "helpers"},
-    "container": {"cache"},  # how a size is written
     "companions": {"closure"},  # the symbols of what is built beside torch
     "doctor": {"cache"},
     "enter": {"builds"},  # the last build of a checkout
     "helpers": {"recipes", "toolkit"},  # `helpers build`
     "manifest": {"builds", "cache", "diagnosis", "helpers", "reproducible"},
-    "package": {
-        "cache",
-        "manifest",
-        "provenance",
-    },  # the last build's manifest, how a size is written, what is in it
+    "package": {"manifest", "provenance"},  # the last build's manifest, what is in it
     "provenance": {"manifest", "reproducible"},  # what is handed on, and whether times count
     "recipes": {"companions", "helpers", "patches"},  # a source by address, by its archive, and what it lacks
     "report": {"cache", "manifest"},

@@ -27,6 +27,7 @@ from torchbuild_tasks.model import CachePlan, CacheTool, Choice, Distribution, F
 from torchbuild_tasks.plan.artifacts import offers_helper
 from torchbuild_tasks.plan.packages import install_line
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.settings import read_size
 from torchbuild_tasks.plan.variables import decide, is_off, takes_launchers
 from torchbuild_tasks.text.words import did_you_mean
 
@@ -56,7 +57,6 @@ EITHER: Final = "Install ccache or sccache (--with-helper sccache, where torchbu
 SIZE: Final = 20 * GIB
 MEMORY: Final = "cache-settings.json"
 Bad = Callable[[str, "Candidate"], str]  # why a cache is not used for a language; "" if it is
-_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": GIB, "T": 1 << 40}
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -471,27 +471,10 @@ def plan_cache(
         ),
         remotes=chosen.remotes,
         read_only=chosen.read_only,
-        size=read_size(question.value("cache_size", "")) or SIZE,
+        size=read_size(question.value("cache_size", ""), "--cache-size") or SIZE,
         distribution=distribution,
         memory=f"{store.folder.rstrip(question.separator)}{question.separator}{MEMORY}" if store else "",
     )
-
-
-def read_size(text: str, flag: str = "--cache-size") -> int:
-    """Return the bytes of "20G", "500M", "1T" or a plain number; 0 for an empty text.
-
-    Raises:
-        UsageError: it is not a size.
-    """
-    number = text.upper().removesuffix("IB").removesuffix("B")
-    unit = ""
-    if number[-1:] in _UNITS and number:
-        number, unit = number[:-1], number[-1]
-    if not text:
-        return 0
-    if not number.isdecimal() or not int(number):
-        raise UsageError(f"{flag} cannot be {text!r}", next_step=f"Write for example: {flag} 20G")
-    return int(number) * _UNITS[unit]
 
 
 # ---- settings

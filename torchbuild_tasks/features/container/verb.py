@@ -71,14 +71,14 @@ def run(request: ContainerRequest, report: Reporter) -> Outcome:
 def make(request: ContainerRequest, report: Reporter) -> Outcome:
     """Decide the container, write its files, and run the requested action."""
     from torchbuild_tasks.context import decide, look, require_checkout, writer
-    from torchbuild_tasks.features.cache.choose import read_size
     from torchbuild_tasks.features.container import act
     from torchbuild_tasks.features.container.choose import make_container, read_image
     from torchbuild_tasks.features.container.look import look_at_host
+    from torchbuild_tasks.plan.settings import read_size
     from torchbuild_tasks.system.files import refuse_outside
     from torchbuild_tasks.system.signals import interruptible
 
-    memory = read_size(request.memory, "--memory") if request.memory else 0
+    memory = read_size(request.memory or "", "--memory")
     if request.base:
         read_image(request.base)
     question = look(request)
