@@ -112,7 +112,7 @@ ASKS: dict[str, set[str]] = {
     "package": {"manifest", "provenance"},  # the last build's manifest, what is in it
     "provenance": {"manifest", "reproducible"},  # what is handed on, and whether times count
     "recipes": {"companions", "helpers", "patches"},  # a source by address, by its archive, and what it lacks
-    "report": {"cache", "manifest"},
+    "report": {"manifest"},
     "support": {"diagnosis", "doctor"},
     "toolkit": {"helpers"},
     "whatif": {"cluster"},  # what a compile that is sent away costs

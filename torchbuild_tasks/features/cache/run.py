@@ -296,7 +296,7 @@ class _One:
         all_of_it = complete and not self._goes_on
         if hint := stats.hint(report, first=not seen, drifted=bool(self._changes), complete=all_of_it):
             self._say(hint)
-        if stats.hit_rate(report) is not None:
+        if report.looked:
             now = remember_settings(seen, self._tool.settings) if complete else list(seen)
             self._memory.keep(folder.path, now, created=folder.created)
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 import msgspec
 
 from torchbuild_tasks.catalog.templates import fill
-from torchbuild_tasks.features.cache.stats import hit_rate
 from torchbuild_tasks.model import CacheReport
 from torchbuild_tasks.model.history import PastBuild, Peak
 from torchbuild_tasks.ninja.log import Step, kind_of
@@ -178,10 +177,8 @@ def _of_all(report: Report) -> str:
 
 def _hits(report: Report, steps: int) -> tuple[str, str, str] | None:
     """Return the caches' own hits, else those estimated from the times."""
-    rates = [rate for each in report.caches if (rate := hit_rate(each)) is not None]
-    if rates:
-        hits = sum(sum(each.hits.values()) for each in report.caches)
-        lookups = hits + sum(sum(each.misses.values()) for each in report.caches)
+    if lookups := sum(each.looked for each in report.caches):
+        hits = sum(each.found for each in report.caches)
         return ("Cache hits", f"{hits / lookups:.0%}", f"{hits:,} of {lookups:,} compiles")
     if not report.hits:
         return None

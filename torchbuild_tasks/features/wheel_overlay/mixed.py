@@ -159,7 +159,7 @@ def _wheel_settings(work: Work) -> Mapping[str, str]:
         if _COMPILER_KEY not in report.torch:
             raise BuildFailed(
                 "The wheel's torch does not say how it was built, so nothing can be compiled against it.",
-                looked=tuple(each.detail for each in report.checks if each.outcome == "failed"),
+                looked=tuple(each.detail for each in report.failed),
                 next_step="verify   says what is wrong with it.",
             )
         inputs = {**inputs, SETTINGS: json.dumps(shared_settings(report.torch), sort_keys=True)}
