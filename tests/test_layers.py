@@ -78,6 +78,7 @@ MAY: dict[str, set[str]] = {
 # The doors that a look may use: each only reads, and a program that is looked at ends as a whole.
 LOOKS_THROUGH = {
     "system.reading",
+    "system.elf",
     "system.git.guard",
     "system.trust",  # of it the half that reads
     "system.process",
@@ -103,20 +104,15 @@ ASKS: dict[str, set[str]] = {
     "bisect": {"manifest", "patches"},
     "cache": {"cluster", "helpers"},  # `cache serve` also serves those that compile away
     "cluster": {"cache", "helpers"},
-    "container": {"cache"},  # how a size is written
     "companions": {"closure"},  # the symbols of what is built beside torch
     "doctor": {"cache"},
     "enter": {"builds"},  # the last build of a checkout
     "helpers": {"recipes", "toolkit"},  # `helpers build`
     "manifest": {"builds", "cache", "diagnosis", "helpers", "reproducible"},
-    "package": {
-        "cache",
-        "manifest",
-        "provenance",
-    },  # the last build's manifest, how a size is written, what is in it
+    "package": {"manifest", "provenance"},  # the last build's manifest, what is in it
     "provenance": {"manifest", "reproducible"},  # what is handed on, and whether times count
     "recipes": {"companions", "helpers", "patches"},  # a source by address, by its archive, and what it lacks
-    "report": {"cache", "manifest"},
+    "report": {"manifest"},
     "support": {"diagnosis", "doctor"},
     "toolkit": {"helpers"},
     "whatif": {"cluster"},  # what a compile that is sent away costs

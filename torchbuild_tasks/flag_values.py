@@ -20,7 +20,7 @@ from torchbuild_tasks.facts.tree import patch_folders
 from torchbuild_tasks.features.cache.address import is_reapi, read_remotes
 from torchbuild_tasks.options import BuildRequest, flag_name, variable_name
 from torchbuild_tasks.plan.linker import is_path
-from torchbuild_tasks.plan.settings import Settings, Stale, check_value, split_assignment
+from torchbuild_tasks.plan.settings import Settings, Stale, check_value, read_size, split_assignment
 from torchbuild_tasks.values import replace
 
 
@@ -143,9 +143,7 @@ def _read_registries(entries: tuple[str, ...]) -> None:
 
 
 def _read_cache_size(text: str) -> None:
-    from torchbuild_tasks.features.cache.choose import read_size
-
-    read_size(text)
+    read_size(text, "--cache-size")
 
 
 def _find_wheels(folder: str) -> None:

@@ -384,7 +384,7 @@ def verify(request: BuildRequest, report: Reporter) -> VerifyReport:
     with interruptible():
         found = session.verify(python=plan.environment.python, expectations=expectations, environ=os.environ)
     changes = plan.freshness.changes
-    if changes and any(check.outcome == "failed" for check in found.checks):
+    if changes and found.failed:
         from torchbuild_tasks.text.words import first_few
 
         names = first_few([change.name for change in changes], 4)

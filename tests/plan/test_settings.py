@@ -16,7 +16,7 @@ from torchbuild_tasks.features.config.choose import schema
 from torchbuild_tasks.fronts.parsing import flags, help_text
 from torchbuild_tasks.options import BuildRequest, flag_name
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.settings import check_settings, check_value, pick, split_assignment
+from torchbuild_tasks.plan.settings import check_settings, check_value, pick, read_size, split_assignment
 from torchbuild_tasks.plan.variables import decide
 from torchbuild_tasks.values import replace
 from torchbuild_tasks.verbs import VERBS
@@ -263,3 +263,17 @@ def test_a_build_that_cannot_be_named_so_is_not_to_be_written(name: str) -> None
         pick({}, name, None)
     assert "cannot name a build" in caught.value.what
     assert "[builds." not in caught.value.next_step
+
+
+@each_case(
+    ("text", "size"),
+    [("", 0), ("20G", 20 << 30), ("20GiB", 20 << 30), ("512m", 1 << 29), ("1T", 1 << 40), ("1000", 1000)],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert read_size(text, "--cache-size") == size
+
+
+@each_case("text", ["much", "-5G", "0", "G", "5X"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(UsageError, match="--cache-size"):
+        read_size(text, "--cache-size")

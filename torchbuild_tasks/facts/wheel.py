@@ -9,12 +9,14 @@ from __future__ import annotations
 import base64
 import csv
 import hashlib
+import io
 import lzma
 import re
 import stat
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterable, Sequence
 from configparser import ConfigParser
 from configparser import Error as NoIni
 from email.parser import HeaderParser
@@ -54,6 +56,13 @@ def recorded_hash(digest: bytes) -> str:
 def record_row(name: str, data: bytes) -> tuple[str, str, str]:
     """Return the line of RECORD for a file."""
     return (name, recorded_hash(hashlib.sha256(data).digest()), str(len(data)))
+
+
+def record_text(rows: Iterable[Sequence[str]]) -> str:
+    """Return RECORD with these lines."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def look_at_wheel(path: Path) -> Wheel:

@@ -72,7 +72,8 @@ def run(name: str, posargs: tuple[str, ...], called: str = "") -> None:
     from torchbuild_tasks.fronts.parsing import parse
     from torchbuild_tasks.fronts.run import run_verb, show_error
 
-    _quiet_libraries()
+    for handler in logging.getLogger().handlers:  # nox's show all, 800 lines for an SBOM
+        handler.addFilter(_is_shown)
     session = SESSIONS[name]
     try:
         request = parse(session.verb, posargs, f"nox -s {called or name} --", session.fixed)
@@ -81,12 +82,6 @@ def run(name: str, posargs: tuple[str, ...], called: str = "") -> None:
         raise SystemExit(error.exit_code) from None
     if code := run_verb(session.verb, request):
         raise SystemExit(code)
-
-
-def _quiet_libraries() -> None:
-    """Limit libraries' logs to warnings: nox's handlers show all, 800 lines for an SBOM."""
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(_is_shown)
 
 
 def _is_shown(record: logging.LogRecord) -> bool:

@@ -29,6 +29,7 @@ from torchbuild_tasks.options import (
     group_of,
     variable_name,
 )
+from torchbuild_tasks.text.words import did_you_mean
 from torchbuild_tasks.verbs import VERBS, Outcome
 
 if TYPE_CHECKING:
@@ -384,9 +385,7 @@ def _assign_words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dic
             raise _action_error(verb, f"{verb} needs an action")
         fields["action"] = action = rest.pop(0)
     if request.actions and action not in request.actions:
-        raise _action_error(
-            verb, f"{verb} has no action {action}{did_you_mean(action, tuple(request.actions))}"
-        )
+        raise _action_error(verb, f"{verb} has no action {action}{did_you_mean(action, request.actions)}")
     due = [name for name in request.objects.get(action, request.positionals) if name not in given]
     # An empty word is from an unset variable; as a path it would mean the current folder.
     filled = next((place for place, word in enumerate(rest) if not word.strip()), len(rest))
@@ -414,7 +413,7 @@ def _assign_words(verb: str, words: Sequence[str], given: dict[str, Any]) -> dic
 # ---------------- errors
 
 
-def _value_error(verb: str, error: argparse.ArgumentError, words: Sequence[str] = ()) -> UsageError:
+def _value_error(verb: str, error: argparse.ArgumentError, words: Sequence[str]) -> UsageError:
     """Return the error about a flag without a value, or with one that it does not take."""
     what = "needs a value" if "expected" in str(error) else "takes no value"
     if error.argument_name == "--set":
@@ -553,14 +552,7 @@ def unknown_verb(word: str, known: Sequence[str]) -> UsageError:
         what = f"there is no flag {word} before the verb; a verb's flags follow it"
         hint = ""
     else:
-        hint = did_you_mean(word, tuple(known))
+        hint = did_you_mean(word, known)
         what = f"there is no verb {word or repr(word)}{hint}"
     listed = "All verbs: torchbuild --help" if hint else f"Verbs: {' '.join(known)}"
     return UsageError(what, next_step=listed)
-
-
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """Return the end of a sentence with the known word nearest to a mistyped one."""
-    from torchbuild_tasks.text import words
-
-    return words.did_you_mean(word, known)

@@ -271,7 +271,7 @@ class ConsoleReporter:
         """Process complete lines of a running command's output."""
         if self.verbose:
             text = self.redactor.text(block.decode(errors="replace"))
-            self._write(output(text, colours=shows_colours(sys.stderr)), safe=True)
+            self._write(output(text, colours=shows_colours(sys.stderr)))
         newest = self._parser.feed_block(block)
         if newest and not self._quiet:
             self._newest = newest
@@ -350,14 +350,14 @@ class ConsoleReporter:
 
                 self._bar.console.print(Text.from_ansi(line), soft_wrap=True)
             else:
-                self._write(f"{line}\n", safe=True)
+                self._write(f"{line}\n")
 
-    def _write(self, text: str, *, safe: bool = False) -> None:
-        """Write, unless quiet; a closed pipe (`| head`) must not end the build."""
+    def _write(self, text: str) -> None:
+        """Write, unless quiet, what is safe on a screen; a closed pipe (`| head`) must not end the build."""
         if self._quiet:
             return
         try:
-            sys.stderr.write(text if safe else visible(text))
+            sys.stderr.write(text)
             sys.stderr.flush()
         except OSError:
             self._quiet = True

@@ -89,7 +89,8 @@ def run_verb(verb: str, request: BuildRequest) -> int:
         show_error(error, as_json=request.json, redactor=report.redactor, request=original)
         return error.exit_code
     except (MemoryError, RuntimeError, OSError) as error:
-        if (refused := _explain(error, original)) is None:
+        refused = _explain_memory(error) or _explain_home(error, original) or _explain_file(error)
+        if refused is None:  # a bug of this tool
             raise
         show_error(refused, as_json=request.json, redactor=report.redactor)
         return refused.exit_code
@@ -108,11 +109,6 @@ def _as_written(what: str, request: BuildRequest) -> str:
     for field in request.from_environment:
         what = re.sub(rf"^{flag_name(field)}(?![\w-])", variable_name(field), what)
     return what
-
-
-def _explain(error: Exception, request: BuildRequest) -> UsageError | None:
-    """Return what a person can do about an error of the system or of a path; None for a bug of this tool."""
-    return _explain_memory(error) or _explain_home(error, request) or _explain_file(error)
 
 
 def _explain_memory(error: Exception) -> UsageError | None:

@@ -46,5 +46,4 @@ def verify(request: VerifyRequest, report: Reporter) -> Outcome:
     from torchbuild_tasks.text.show import report_text
 
     verified = flow.verify(request, report)
-    failed = any(check.outcome == "failed" for check in verified.checks)
-    return Outcome(verified, report_text(verified), VerifyFailed.exit_code if failed else 0)
+    return Outcome(verified, report_text(verified), VerifyFailed.exit_code if verified.failed else 0)

@@ -362,6 +362,16 @@ class CacheReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     given_back: int = 0
     links: int = 0
 
+    @property
+    def found(self) -> int:
+        """Return the hits of all languages."""
+        return sum(self.hits.values())
+
+    @property
+    def looked(self) -> int:
+        """Return the hits and the misses of all languages."""
+        return self.found + sum(self.misses.values())
+
 
 class CacheState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The state of one cache: bytes used, and its limit (None if unknown).

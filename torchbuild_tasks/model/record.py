@@ -46,6 +46,11 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     left_out: tuple[str, ...] = ()
     torch: Mapping[str, str] = msgspec.field(default_factory=dict)
 
+    @property
+    def failed(self) -> tuple[CheckResult, ...]:
+        """Return the checks that failed."""
+        return tuple(check for check in self.checks if check.outcome == "failed")
+
 
 class JobserverUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Statistics of the jobserver: `most` and `fewest` jobs, and the seconds that compiles were suspended."""

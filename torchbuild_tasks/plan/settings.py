@@ -37,6 +37,8 @@ _CAPITALS: Final = re.compile("[A-Z][A-Z0-9_]+")
 _IN_FILE: Final = tuple(each for each in dataclasses.fields(BuildRequest) if each.metadata["in_file"])
 _FLAGS: Final = {flag_name(each.name)[2:]: each.name for each in _IN_FILE}
 _VARIABLE: Final = re.compile(r"[^\W\d]\w*")
+_SIZE: Final = re.compile(r"([0-9]+)([KMGT]?)(?:I?B)?")
+_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # bytes
 _NUL: Final = "it has a NUL, which no program is given"
 _OPPOSITE: Final = {"cpu": "cuda", "cuda": "cpu"}
 _KINDS: Final[Mapping[type, str]] = {bool: "true or false", int: "a whole number", str: "text in quotes"}
@@ -290,6 +292,18 @@ def split_assignment(text: str) -> tuple[str, str]:
             next_step=f"Write for example: --set {plain if known else 'USE_DISTRIBUTED=0'}",
         )
     return name, value
+
+
+def read_size(text: str, flag: str) -> int:
+    """Return the bytes of "20G", "500M", "1T" or a plain number; 0 for an empty text.
+
+    Raises:
+        UsageError: it is not a size.
+    """
+    match = _SIZE.fullmatch(text.upper())
+    if text and (match is None or not int(match[1])):
+        raise UsageError(f"{flag} cannot be {text!r}", next_step=f"Write for example: {flag} 20G")
+    return int(match[1]) * _UNITS[match[2]] if match else 0
 
 
 def _can_name(name: str) -> bool:

@@ -343,7 +343,7 @@ def report_text(report: VerifyReport) -> str:
 
 
 def _counts(report: VerifyReport) -> str:
-    failed = sum(check.outcome == "failed" for check in report.checks)
+    failed = len(report.failed)
     skipped = sum(check.outcome == "not possible" for check in report.checks)
     passed = len(report.checks) - failed - skipped
     return f"{passed} passed, {failed} failed, {skipped} not possible here"
@@ -359,7 +359,7 @@ def built_text(
     if built.up_to_date and verified is None:
         return f"torch {values.get('torch', '')} in {plan.source} is up to date ({took(seconds)})\n"
     text = ""
-    if verified and (verbose or any(check.outcome == "failed" for check in verified.checks)):
+    if verified and (verbose or verified.failed):
         text = f"{report_text(verified)}\n"
     elif verified:
         text = f"Verification: {_counts(verified)}\n"
@@ -373,7 +373,7 @@ def built_text(
         ("wheel", built.wheel),
         ("with", ", ".join(f"{each.name} {each.version}".rstrip() for each in plan.companions)),
         ("time", ", ".join(f"{each.stage} {took(each.seconds)}" for each in stages if each.seconds >= 1)),
-        *(("cache", _hits(report)) for report in built.caches if report.hits or report.misses),
+        *(("cache", _hits(report)) for report in built.caches if report.looked),
         *(("warning", each.text) for each in plan.told),
         ("log", built.log),
         ("report", "torchbuild report" if built.log else ""),
@@ -397,9 +397,8 @@ def took(seconds: float) -> str:
 
 
 def _hits(report: CacheReport) -> str:
-    hits = sum(report.hits.values())
-    misses = sum(report.misses.values())
-    return f"{report.tool}: {hits} of {hits + misses} compiles found ({hits / (hits + misses):.0%})"
+    share = report.found / report.looked
+    return f"{report.tool}: {report.found} of {report.looked} compiles found ({share:.0%})"
 
 
 def removal_text(removal: Removal) -> str:

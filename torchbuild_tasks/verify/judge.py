@@ -176,11 +176,10 @@ def require_passed(report: VerifyReport | None, next_step: str = "") -> None:
     Raises:
         VerifyFailed: a check failed.
     """
-    failed = [check for check in report.checks if check.outcome == "failed"] if report else []
-    if failed:
+    if report and report.failed:
         raise VerifyFailed(
-            f"This torch is not what the plan promised: {counted(len(failed), 'check')} failed.",
-            looked=tuple(f"{check.check}: {check.detail}" for check in failed),
+            f"This torch is not what the plan promised: {counted(len(report.failed), 'check')} failed.",
+            looked=tuple(f"{check.check}: {check.detail}" for check in report.failed),
             next_step=next_step,
         )
 

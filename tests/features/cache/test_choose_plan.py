@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.support.caches import CCACHE, SCCACHE, ask_cache
 from tests.support.machines import linux_facts, with_tree
 from torchbuild_tasks.catalog import GIB, load_catalog
-from torchbuild_tasks.errors import UsageError
-from torchbuild_tasks.features.cache.choose import choose_cache, plan_cache, read_size
+from torchbuild_tasks.features.cache.choose import choose_cache, plan_cache
 from torchbuild_tasks.features.cache.drift import CHECKOUT
 from torchbuild_tasks.features.helpers.choose import Helpers
 from torchbuild_tasks.model import CachePlan, Facts, Store
@@ -50,20 +47,6 @@ def test_what_differs_between_checkouts_alone_is_no_drift() -> None:
     assert one.tools[0].settings == two.tools[0].settings
     assert one.tools[0].settings["SCCACHE_BASEDIRS"] == CHECKOUT
     assert one.tools[0].settings["compiler"] == "/usr/bin/g++ 12.2.0"
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("", 0), ("20G", 20 * GIB), ("20GiB", 20 * GIB), ("512m", 1 << 29), ("1T", 1 << 40), ("1000", 1000)],
-)
-def test_sizes(text: str, size: int) -> None:
-    assert read_size(text) == size
-
-
-@pytest.mark.parametrize("text", ["much", "-5G", "0", "G", "5X"])
-def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(UsageError, match="--cache-size"):
-        read_size(text)
 
 
 def test_every_row_has_its_reason_and_its_system() -> None:

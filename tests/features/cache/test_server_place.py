@@ -72,7 +72,7 @@ def test_clients_are_led_from_one_server_to_the_next(tmp_path: Path) -> None:
     with listen(place.next()) as first:
         place.lead()
         assert connects_to(place, first)
-        assert place.pid(place.server) == os.getpid()
+        assert place.pid() == os.getpid()
         with listen(place.next()) as second:
             assert connects_to(place, first)  # not before lead()
             place.lead()

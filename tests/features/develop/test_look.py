@@ -19,9 +19,13 @@ def elf(*sections: bytes) -> bytes:
     head = bytearray(64)
     head[:6] = b"\x7fELF\x02\x01"
     struct.pack_into("<Q", head, 0x28, 64 + len(names))
-    struct.pack_into("<HHH", head, 0x3A, 64, 2, 1)
-    table = bytes(64) + struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, 64, len(names), 0, 0, 1, 0)
-    return bytes(head) + names + table
+    struct.pack_into("<HHH", head, 0x3A, 64, len(sections) + 2, len(sections) + 1)
+    places = [names.index(b"\0" + name + b"\0") + 1 for name in (*sections, b".shstrtab")]
+    kinds = [*(1 for _ in sections), 3]  # SHT_PROGBITS, SHT_STRTAB
+    rows = (
+        (place, kind, 0, 0, 64, len(names), 0, 0, 1, 0) for place, kind in zip(places, kinds, strict=True)
+    )
+    return bytes(head) + names + bytes(64) + b"".join(struct.pack("<IIQQQQIIQQ", *row) for row in rows)
 
 
 def look(probe: Probe, *packages: str) -> Debugging:

@@ -9,11 +9,17 @@ import pytest
 
 from tests.support.archives import Put, make
 from tests.support.capabilities import needs_symlinks
+from tests.support.preflight import RecordingReporter
+from torchbuild_tasks.build.work import Fetching
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.helpers import store as shelf
+from torchbuild_tasks.features.helpers.act import prune_helpers
+from torchbuild_tasks.features.helpers.choose import HelperReport
 from torchbuild_tasks.model import Artifact
+from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.system.archive.unpack import unpack
 from torchbuild_tasks.system.mark import MARKER, Origin, read_marker, write_marker
+from torchbuild_tasks.system.net.client import Net
 from torchbuild_tasks.values import replace
 
 DEAD = 999_999_999  # no process has such a number
@@ -70,17 +76,6 @@ def test_a_folder_without_a_good_mark_is_not_there(text: str | None, tmp_path: P
 def test_an_id_that_is_no_folder_name_is_refused(bad: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be the name of a folder"):
         shelf.find(tmp_path, artifact(bad))
-
-
-def test_the_listing_says_what_is_there(tmp_path: Path) -> None:
-    assert shelf.listing(tmp_path) == ()
-    fill(tmp_path, "mkl-1")
-    fill(tmp_path, "magma-2")
-    (tmp_path / "unpacked" / "mine").mkdir()
-    entries = shelf.listing(tmp_path)
-    assert [entry.id for entry in entries] == ["magma-2", "mkl-1"]
-    assert [entry.marker.sha256 for entry in entries if entry.marker] == [SHA["magma-2"], SHA["mkl-1"]]
-    assert all(entry.bytes > SIZE for entry in entries)
 
 
 def test_verify_finds_what_was_changed(tmp_path: Path) -> None:
@@ -196,6 +191,16 @@ def test_prune_leaves_alone_what_another_run_holds(tmp_path: Path) -> None:
         assert dict(done.kept)[str(held)] == "another run holds it"
         assert shelf.file_of(tmp_path, SHA["mkl-1"], "mkl-1.zip").exists()  # nobody knows who needs it now
     assert len(shelf.prune(tmp_path, ()).paths) == 3
+
+
+def test_prune_says_what_stays_and_why(tmp_path: Path) -> None:
+    held, said = fill(tmp_path), RecordingReporter()
+    fetching = Fetching(store=tmp_path, lock_file=tmp_path / "lock", net=Net(), require_hashes=False)
+    before = HelperReport(action="prune", lines=())
+    fill(tmp_path, "magma-2")
+    with shelf.hold(tmp_path, {"mkl-1"}, pytest.fail):
+        prune_helpers(before, (), (), fetching, BuildRequest(yes=True), said)
+    assert f"{held} stays: another run holds it" in said.notes
 
 
 @needs_symlinks

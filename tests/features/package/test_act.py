@@ -150,5 +150,9 @@ def test_a_wheel_of_something_else_is_refused(tmp_path: Path) -> None:
 
 def test_what_a_wheel_says_of_itself(tmp_path: Path) -> None:
     wheel = look_at_wheel(make_wheel(tmp_path, version="2.9.0+cu126", cuda="12.6"))
-    assert (wheel.torch, wheel.cuda, wheel.content.commit) == ("2.9.0+cu126", "12.6", "abc1234")
+    assert (wheel.content.torch_version, wheel.cuda, wheel.content.commit) == (
+        "2.9.0+cu126",
+        "12.6",
+        "abc1234",
+    )
     assert (wheel.windows, wheel.machine) == (False, "x86_64")

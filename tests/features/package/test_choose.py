@@ -20,7 +20,6 @@ from torchbuild_tasks.features.package.choose import (
     local_version,
     mislabelled,
     outside,
-    provided_names,
     refusals,
     report_size,
     requirements,
@@ -30,7 +29,7 @@ from torchbuild_tasks.features.package.choose import (
 from torchbuild_tasks.model.wheel import Member
 
 CATALOG = load_catalog()
-LIBC = provided_names({"libc.so.6", "libstdc++.so.6"})
+LIBC = frozenset(("libc.so.6", "libstdc++.so.6"))
 
 
 def wanted(

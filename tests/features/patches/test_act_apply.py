@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import stat
@@ -19,6 +20,7 @@ from tests.support.capabilities import (
     needs_posix_permissions,
     needs_symlinks,
 )
+from tests.support.for_each import each_case
 from tests.support.patched_sources import (
     CONTEXT,
     KERNELS,
@@ -30,7 +32,6 @@ from tests.support.patched_sources import (
     row_patch,
 )
 from torchbuild_tasks.errors import PatchRefused
-from torchbuild_tasks.features.patches import act as patched_files
 from torchbuild_tasks.features.patches import act as patches
 from torchbuild_tasks.features.patches.act import DoesNotApply, apply_section, fits
 from torchbuild_tasks.features.patches.choose import PATCH_RECORD
@@ -116,10 +117,10 @@ def test_applied_and_taken_back(tmp_path: Path, version: str, crlf: bool) -> Non
 DIFF = "--- a/{name}\n+++ b/{name}\n@@ -1,2 +1,2 @@\n-one\n+two\n end\n"
 
 
-@pytest.mark.parametrize("name", ["top.txt", "deep/down.txt"])
-@pytest.mark.parametrize("file_ends", ["\n", "\r\n"])
-@pytest.mark.parametrize("head_ends", ["\n", "\r\n"])
-@pytest.mark.parametrize("body_ends", ["\n", "\r\n"])
+@each_case(
+    ("name", "file_ends", "head_ends", "body_ends"),
+    itertools.product(("top.txt", "deep/down.txt"), *[("\n", "\r\n")] * 3),
+)
 def test_the_files_line_ends_count(name: str, file_ends: str, head_ends: str, body_ends: str) -> None:
     """git writes a diff of a CRLF file with LF in its headers; an editor puts CRLF on every line."""
     lines = DIFF.format(name=name).splitlines()
@@ -482,36 +483,26 @@ def killed_after(monkeypatch: pytest.MonkeyPatch, writes: int) -> None:
         count += 1
         real(*args, **kwargs)
 
-    for module in (patches, patched_files):
-        monkeypatch.setattr(module, "write_atomic", write)
+    monkeypatch.setattr(patches, "write_atomic", write)
 
 
 @pytest.mark.parametrize("writes", [0, 1, 2])
-def test_a_killed_run_is_finished_by_the_next(
+def test_a_killed_run_is_finished_by_the_next_or_taken_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
 ) -> None:
-    root = lay_out(tmp_path)
-    before = contents(root)
-    with monkeypatch.context() as patch:
-        killed_after(patch, writes)
-        with pytest.raises(Killed):
+    for finish in (True, False):
+        root = lay_out(tmp_path / str(finish))
+        before = contents(root)
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            killed_after(patch, writes)
             apply(root, [BOUNDS])
-    assert apply(root, [BOUNDS]) == ("launch-bounds",)
-    assert state(root, BOUNDS.diff) == "applied"
-    assert undo(root) == ("launch-bounds",)
-    assert contents(root) == before
-
-
-@pytest.mark.parametrize("writes", [0, 1, 2])
-def test_a_killed_run_can_be_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int) -> None:
-    root = lay_out(tmp_path)
-    before = contents(root)
-    with monkeypatch.context() as patch:
-        killed_after(patch, writes)
-        with pytest.raises(Killed):
-            apply(root, [BOUNDS])
-    undo(root)
-    assert contents(root) == before
+        if finish:
+            assert apply(root, [BOUNDS]) == ("launch-bounds",)
+            assert state(root, BOUNDS.diff) == "applied"
+            assert undo(root) == ("launch-bounds",)
+        else:
+            undo(root)
+        assert contents(root) == before
 
 
 @pytest.mark.parametrize("writes", [0, 1])
@@ -521,10 +512,9 @@ def test_a_killed_undo_is_finished_by_the_next(
     root = lay_out(tmp_path)
     before = contents(root)
     apply(root, [BOUNDS])
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, pytest.raises(Killed):
         killed_after(patch, writes)
-        with pytest.raises(Killed):
-            undo(root)
+        undo(root)
     assert undo(root) == ("launch-bounds",)
     assert contents(root) == before
 

@@ -179,14 +179,6 @@ def test_a_missing_field_of_the_page_is_an_error() -> None:
         render(Page(html="@{unknown}", style="", script=""), report())
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.123, "0.12 s"), (12.34, "12.3 s"), (99.96, "1:40 min"), (245, "4:05 min"), (3723, "1:02:03 h")],
-)
-def test_times(seconds: float, text: str) -> None:
-    assert page.took(seconds) == text
-
-
 def test_the_caches_own_figures_come_before_guesses() -> None:
     ccache = CacheReport(
         tool="ccache",

@@ -220,15 +220,19 @@ OF_OTHERS_TOO = [
 
 def test_only_what_is_of_torch_python_alone_is_compiled_against_a_wheel() -> None:
     plan = plan_of(mixable(), from_wheel="auto", target="torch_python")
-    assert select_blocking(plan, find_reached(OF_TORCH_PYTHON, [], ROWS)) == ()
+    assert select_blocking(plan.way.target, find_reached(OF_TORCH_PYTHON, [], ROWS)) == ()
     assert [
-        each.path for each in select_blocking(plan, find_reached(OF_OTHERS_TOO, [], ROWS))
+        each.path for each in select_blocking(plan.way.target, find_reached(OF_OTHERS_TOO, [], ROWS))
     ] == OF_OTHERS_TOO
     reaching = plan_of(mixable(), from_wheel="auto", target="changed")
-    kinds = {each.kind for each in select_blocking(reaching, find_reached(OF_OTHERS_TOO, [], ROWS))}
+    kinds = {
+        each.kind for each in select_blocking(reaching.way.target, find_reached(OF_OTHERS_TOO, [], ROWS))
+    }
     assert kinds == {"generated"}
     plain = plan_of(mixable(), from_wheel="auto")
-    assert len(select_blocking(plain, find_reached(OF_TORCH_PYTHON, [], ROWS))) == len(OF_TORCH_PYTHON)
+    assert len(select_blocking(plain.way.target, find_reached(OF_TORCH_PYTHON, [], ROWS))) == len(
+        OF_TORCH_PYTHON
+    )
 
 
 @pytest.mark.parametrize(

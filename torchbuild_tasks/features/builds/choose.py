@@ -24,23 +24,18 @@ def differences(one: BuildPlan, other: BuildPlan) -> Iterator[Difference]:
     ]
     yield from _pairs(values, reasons)
     named = {*choices[0], *choices[1]}
-    yield from _pairs([_environment(plan, named) for plan in (one, other)], [{}, {}])
-    commands = [_without_checkout(" ".join(plan.compile.argv), plan) for plan in (one, other)]
-    yield from _pairs([{"command": command} for command in commands], [{}, {}])
-    yield from _pairs([_extras(plan) for plan in (one, other)], [{}, {}])
+    yield from _pairs([_rest(plan, named) for plan in (one, other)], [{}, {}])
 
 
-def _environment(plan: BuildPlan, named: set[str]) -> dict[str, str]:
-    """Return the variables of the env file that are not choices."""
+def _rest(plan: BuildPlan, named: set[str]) -> dict[str, str]:
+    """Return variables of the env file that are no choices, the command, helpers, patches and the verdict."""
     operations: dict[str, list[str]] = {}
     for op in plan.env:
         if op.name not in named:
             operations.setdefault(op.name, []).append(_without_checkout(f"{op.op} {op.value}".strip(), plan))
-    return {name: "; ".join(ops) for name, ops in operations.items()}
-
-
-def _extras(plan: BuildPlan) -> dict[str, str]:
     return {
+        **{name: "; ".join(ops) for name, ops in operations.items()},
+        "command": _without_checkout(" ".join(plan.compile.argv), plan),
         "helpers": " ".join(sorted(artifact.id for artifact in plan.artifacts)),
         "patches": " ".join(sorted(patch.id for patch in plan.patches)),
         "verdict": plan.verdict,

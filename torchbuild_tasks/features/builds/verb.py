@@ -143,7 +143,7 @@ def run_action(request: BuildsRequest, report: Reporter) -> Answer:
             with interruptible():
                 return act.remove_build(about.settings, request, about.main, report)
         case "diff":
-            one = decide(look(dataclasses.replace(request, name=request.name)))
+            one = decide(look(request))
             other = decide(look(dataclasses.replace(request, name=request.second)))
             return tuple(differences(one, other))
     return act.list_builds(about.settings, about.main)

@@ -42,7 +42,7 @@ def caches_of(plan: BuildPlan) -> CachePlan:
 
 def cache_states(plan: CachePlan, environ: Mapping[str, str]) -> tuple[CacheState, ...]:
     """Return the state of every cache of the plan; its folder is "" if unknown."""
-    memory = _memory(plan)
+    memory = Memory(plan.memory)
     return tuple(_state(tool, environ, memory) for tool in plan.tools)
 
 
@@ -70,7 +70,7 @@ def clear_caches(
     Raises:
         CleanRefused: the user did not agree, a folder is not ours to empty, or it cannot be emptied.
     """
-    memory = _memory(plan)
+    memory = Memory(plan.memory)
     emptied = []
     for state in cache_states(plan, environ):
         if state.used is None:
@@ -140,7 +140,3 @@ def serve_cache(
         say("Builds in a shell that has this variable use the server. Ctrl-C stops it.")
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is the way to end it
             wait()
-
-
-def _memory(plan: CachePlan) -> Memory:
-    return Memory(Path(plan.memory) if plan.memory else None)

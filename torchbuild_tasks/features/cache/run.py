@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +13,7 @@ from typing import Final
 
 from torchbuild_tasks.errors import INTERRUPTIONS
 from torchbuild_tasks.features.cache import probe, server, stats
-from torchbuild_tasks.features.cache.address import Remote, read_remotes, server_variables
+from torchbuild_tasks.features.cache.address import Remote, own_variable, read_remotes, server_variables
 from torchbuild_tasks.features.cache.choose import RECC
 from torchbuild_tasks.features.cache.drift import drift, drift_line, remember_settings
 from torchbuild_tasks.features.cache.folder import Folder, Memory, look_into
@@ -80,7 +81,7 @@ def cache_running(
     if plan is None:
         yield running
         return
-    memory = Memory(Path(plan.memory) if plan.memory else None)
+    memory = Memory(plan.memory)
     remotes = read_remotes(addresses, read_only=plan.read_only) if plan.remotes else ()
     with contextlib.ExitStack() as at_end:
         for tool in plan.tools:
@@ -211,7 +212,7 @@ class _One:
                 break_connections(each.host, each.port)
             self._say(f"Warning: the build continues without its shared cache. {shown} is gone: {reason}.")
 
-        at_end.enter_context(Watch({each.shown: _asking(each) for each in remotes}, pass_on, every))
+        at_end.enter_context(Watch(_probes(remotes), pass_on, every))
 
     def _answers(self, remote: Remote) -> bool:
         if reason := probe.why_unreachable(remote):
@@ -234,7 +235,7 @@ class _One:
             if problem:
                 self._say(f"Warning: a new server did not start: {problem}.")
 
-        return Watch({each.shown: _asking(each) for each in remotes}, do_without, every)
+        return Watch(_probes(remotes), do_without, every)
 
     def _watch_own(self, running: server.Server, every: float) -> Watch:
         def replace_server(name: str, reason: str) -> None:
@@ -247,7 +248,7 @@ class _One:
 
     def log(self, root: Path) -> None:
         """Make ccache write a statistics log; for older versions read the counters."""
-        self._logged = root / ".torchbuild" / server.LOG
+        self._logged = root / STATE_DIR / server.LOG
         with contextlib.suppress(OSError):
             self._logged.unlink(missing_ok=True)
         self._before = server.statistics(self._tool.program, self._running.environ)
@@ -295,17 +296,16 @@ class _One:
         all_of_it = complete and not self._goes_on
         if hint := stats.hint(report, first=not seen, drifted=bool(self._changes), complete=all_of_it):
             self._say(hint)
-        if stats.hit_rate(report) is not None:
+        if report.looked:
             now = remember_settings(seen, self._tool.settings) if complete else list(seen)
             self._memory.keep(folder.path, now, created=folder.created)
 
 
 def _with_login(remote: Remote, environ: Mapping[str, str]) -> Remote:
     """Return the address with the login of sccache's own variables, if it has none."""
-    prefix = f"SCCACHE_{remote.level.upper()}"
-    user = remote.user or environ.get(f"{prefix}_USERNAME", "")
-    return replace(remote, user=user, password=remote.password or environ.get(f"{prefix}_PASSWORD", ""))
+    user, password = (environ.get(own_variable(remote.level, name), "") for name in ("USERNAME", "PASSWORD"))
+    return replace(remote, user=remote.user or user, password=remote.password or password)
 
 
-def _asking(remote: Remote) -> Callable[[], str]:
-    return lambda: probe.why_unreachable(remote)
+def _probes(remotes: tuple[Remote, ...]) -> dict[str, Callable[[], str]]:
+    return {each.shown: functools.partial(probe.why_unreachable, each) for each in remotes}

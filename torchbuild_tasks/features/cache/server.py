@@ -89,9 +89,9 @@ class SocketPlace:
         pids = (_listener(self._socket(number)) for number in (0, 1))
         return tuple(pid for pid in pids if pid is not None)
 
-    def pid(self, address: dict[str, str]) -> int | None:
-        """Return the pid that listens on an address; None without one."""
-        return _listener(Path(address["SCCACHE_SERVER_UDS"]))
+    def pid(self) -> int | None:
+        """Return the pid of the server that clients are connected to; None without one."""
+        return _listener(self._socket(self._number))
 
     def clear(self) -> None:
         """Remove the link and the sockets."""
@@ -129,7 +129,7 @@ class PortPlace:
         """Return none: the port was free when it was chosen."""
         return ()
 
-    def pid(self, address: dict[str, str]) -> int | None:
+    def pid(self) -> int | None:
         """Return None: Windows reports it only to administrators."""
         return None
 
@@ -248,19 +248,16 @@ class Server:
     def replace(self, levels: Mapping[str, str]) -> str:
         """Replace the server while compilers run; clients that wait for it compile locally."""
         with self._changing:
-            return self._replace(levels)
-
-    def _replace(self, levels: Mapping[str, str]) -> str:
-        pid = self._place.pid(dict(self._place.server))
-        self._keep()
-        if pid is None:
-            self._ask_to_stop()
-            return self._start_again(levels)
-        self._environ, self._levels = disk_only(self._environ), levels
-        if problem := self._run_next():
-            return problem
-        self._lead()
-        end_tree(pid, 0.5)
+            pid = self._place.pid()
+            self._keep()
+            if pid is None:
+                self._ask_to_stop()
+                return self._start_again(levels)
+            self._environ, self._levels = disk_only(self._environ), levels
+            if problem := self._run_next():
+                return problem
+            self._lead()
+            end_tree(pid, 0.5)
         return ""
 
     def hand_over(self, without: Collection[str]) -> str:
@@ -272,8 +269,8 @@ class Server:
         a killed server has not read fail.
         """
         with self._changing:
-            address = dict(self._place.server)
-            pid = self._place.pid(address)
+            address = self._place.server
+            pid = self._place.pid()
             self._environ = {k: v for k, v in self._environ.items() if k not in without}
             if problem := self._run_next():
                 return problem
@@ -338,10 +335,10 @@ class Server:
                 self.answers.append((old.before or _EMPTY, after))
             end_tree(old.pid, 0.5)
         self._keep()
-        pid = self._place.pid(dict(self._place.server))
+        pid = self._place.pid()
         if not at_once or pid is None:
             self._ask_to_stop()
-        if pid is not None and (at_once or self._place.pid(dict(self._place.server)) == pid):
+        if pid is not None and (at_once or self._place.pid() == pid):
             end_tree(pid, 0.5)
         self._place.clear()
 

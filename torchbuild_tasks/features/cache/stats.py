@@ -160,9 +160,7 @@ def add_reports(one: CacheReport, other: CacheReport) -> CacheReport:
 
 def hit_rate(report: CacheReport) -> float | None:
     """Return the share of hits among the lookups; None without lookups."""
-    hits = sum(report.hits.values())
-    misses = sum(report.misses.values())
-    return hits / (hits + misses) if hits + misses else None
+    return report.found / report.looked if report.looked else None
 
 
 def report_lines(report: CacheReport) -> tuple[str, ...]:
@@ -170,9 +168,8 @@ def report_lines(report: CacheReport) -> tuple[str, ...]:
     rate = hit_rate(report)
     if rate is None and not report.not_cached and not report.errors:
         return ()
-    hits = sum(report.hits.values())
-    misses = sum(report.misses.values())
-    line = f"{report.tool}: {hits} hits, {misses} misses" + (f" ({rate:.0%})" if rate is not None else "")
+    line = f"{report.tool}: {report.found} hits, {report.looked - report.found} misses"
+    line += f" ({rate:.0%})" if rate is not None else ""
     if len({*report.hits, *report.misses}) > 1:
         line += f" - {_by_language(report)}"
     if report.shared:
@@ -217,12 +214,11 @@ def hint(report: CacheReport, *, first: bool, drifted: bool, complete: bool = Tr
         complete: all of torch was compiled in this run; of a part nothing follows.
     """
     rate = hit_rate(report)
-    looked = sum(report.hits.values()) + sum(report.misses.values())
     passed = sum(report.not_cached.values())
-    if passed > ENOUGH and passed > looked:
+    if passed > ENOUGH and passed > report.looked:
         reason = max(report.not_cached.items(), key=lambda item: item[1])[0]
         return f"Most commands were passed on by {report.tool}, which cannot keep them: {reason}."
-    if rate is None or rate >= POOR or looked < ENOUGH or drifted or not complete:
+    if rate is None or rate >= POOR or report.looked < ENOUGH or drifted or not complete:
         return ""
     if first:
         return (

@@ -215,6 +215,7 @@ def _linux_loader(report: Mapping[str, Any], environ: Mapping[str, str]) -> Load
     executable = str(report["executable"])
     defaults = _system_folders(executable)
     preload = re.split("[: ]", environ.get("LD_PRELOAD", ""))
+    path = environ.get("LD_LIBRARY_PATH", "")
     return Loader(
         system="linux",
         machine=machine,
@@ -223,18 +224,13 @@ def _linux_loader(report: Mapping[str, Any], environ: Mapping[str, str]) -> Load
         shared=len(report["shared"]),
         loaded=tuple(report["loaded"]),
         preloaded=tuple(os.path.realpath(name) for name in preload if "/" in name),
-        search_path=_split(environ.get("LD_LIBRARY_PATH", "")),
+        search_path=tuple(re.split("[:;]", path)) if path else (),  # an empty entry is the current folder
         cache=read_cache(Path("/etc/ld.so.cache"), machine),
         defaults=defaults,
         extra=tuple(report["wheels"]),
         levels=_levels(machine),
         lib=defaults[0].removeprefix("/usr").strip("/") if defaults else "lib",
     )
-
-
-def _split(text: str) -> tuple[str, ...]:
-    """Split a variable of folders; an empty entry is the current folder."""
-    return tuple(re.split("[:;]", text)) if text else ()
 
 
 def _system_folders(executable: str) -> tuple[str, ...]:

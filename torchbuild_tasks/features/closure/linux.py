@@ -100,9 +100,10 @@ def walk_elf(loader: Loader, files: LibraryFiles) -> Graph:
     """Simulate loading the process's libraries, then each root with all that it needs, nearest first."""
     walk = _Walk(loader, files)
     for path in loader.loaded:
-        walk.put(
-            posixpath.basename(path), path, PRELOADED if path in loader.preloaded else ALREADY_LOADED, None
-        )
+        image = files.image(path)
+        if image is not None and not image.damage:
+            how = PRELOADED if path in loader.preloaded else ALREADY_LOADED
+            walk.put(posixpath.basename(path), path, image, how)
     for node in list(walk.by_real.values()):
         walk.link(node)
     for path in loader.roots:
@@ -119,11 +120,8 @@ class _Walk:
         self.by_name: dict[str, Node] = {}
         self.missing: set[str] = set()
 
-    def put(self, name: str, path: str, how: str, by: Node | None) -> Node | None:
+    def put(self, name: str, path: str, image: Image, how: str, by: Node | None = None) -> Node:
         """Add a file to the process, unless it is there under another name."""
-        image = self.files.image(path)
-        if image is None or image.damage:
-            return None
         node = self.by_real.get(image.real)
         if node is None:
             node = Node(name, path, image, how, by)
@@ -132,7 +130,8 @@ class _Walk:
             if path == self.loader.executable:
                 self.graph.program = node
             if image.cut_off:
-                self._note_cut_off(node)
+                detail = "without its end; it can be loaded, but what it needs cannot be read"
+                self.graph.breaks.append(node.break_at("damaged", "warn", detail=detail))
         for known in (name, image.name):
             if known:
                 self.by_name.setdefault(known, node)
@@ -153,9 +152,7 @@ class _Walk:
         if image.damage or is_foreign(image, self.loader.machine):
             self.graph.add_unusable(name, path, image, self.loader.machine, ROOT)
             return
-        node = self.put(name, path, ROOT, None)
-        if node is None:
-            return
+        node = self.put(name, path, image, ROOT)
         self.graph.roots.append(node)
         queue = [node] if len(self.graph.nodes) > before else []
         while queue:
@@ -178,7 +175,7 @@ class _Walk:
                 self.graph.add_unusable(name, path, image, self.loader.machine, how, needer.chain())
                 self.missing.add(name)
                 return None
-            return self.put(name, path, how, needer)
+            return self.put(name, path, image, how, needer)
         self.missing.add(name)
         self._note_missing(name, needer, search)
         return None
@@ -202,10 +199,6 @@ class _Walk:
             self.graph.add_unusable(name, passed.real, passed, machine, "", needer.chain(), looked)
             return
         self.graph.add_missing(name, chain=needer.chain(), looked=looked)
-
-    def _note_cut_off(self, node: Node) -> None:
-        detail = "without its end; it can be loaded, but what it needs cannot be read"
-        self.graph.breaks.append(node.break_at("damaged", "warn", detail=detail))
 
 
 # ---------------- the checks
@@ -305,7 +298,7 @@ def _lacking_break(
     needer: Node,
     lacking: Sequence[str],
     giver: Node | None,
-    better: str = "",
+    better: str,
 ) -> Break:
     if giver:
         return giver.break_at(

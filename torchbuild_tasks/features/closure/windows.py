@@ -25,7 +25,9 @@ def walk_pe(loader: Loader, files: LibraryFiles) -> Graph:
     """Simulate loading the process's DLLs, then each root with all that it needs."""
     walk = _Walk(loader, files)
     for path in loader.loaded:
-        walk.put(ntpath.basename(path), path, ALREADY_LOADED, None)
+        image = files.image(path)
+        if image is not None and not image.damage:
+            walk.put(ntpath.basename(path), path, image, ALREADY_LOADED)
     for node in list(walk.by_name.values()):
         node.needs = [
             walk.by_name[name.lower()] for name in node.image.needed if name.lower() in walk.by_name
@@ -45,11 +47,8 @@ class _Walk:
         self.by_name: dict[str, Node] = {}
         self.without_file: set[str] = set()  # names that have been reported
 
-    def put(self, name: str, path: str, how: str, by: Node | None) -> Node | None:
+    def put(self, name: str, path: str, image: Image, how: str, by: Node | None = None) -> Node:
         """Add a file to the process, under the name by which others find it."""
-        image = self.files.image(path)
-        if image is None or image.damage:
-            return None
         node = Node(name, path, image, how, by)
         if path == self.loader.executable:
             self.graph.program = node
@@ -65,7 +64,7 @@ class _Walk:
             image = self.files.image(path)
             if image is not None:
                 if not image.damage and image.machine == self.loader.machine:
-                    self._load_needs(self.put(name, path, how, None))
+                    self._load_needs(self.put(name, path, image, how))
                 return
 
     def load_root(self, path: str) -> None:
@@ -84,13 +83,13 @@ class _Walk:
         elif image.damage or image.machine != self.loader.machine:
             self._note_unusable(name, path, image, ROOT, ())
         else:
-            root = self.put(name, path, ROOT, None)
+            root = self.put(name, path, image, ROOT)
             self._load_needs(root)
-            self.graph.roots += [root] if root else []
+            self.graph.roots.append(root)
 
-    def _load_needs(self, root: Node | None) -> None:
-        queue = [root] if root else []
-        folder = ntpath.dirname(root.path) if root else ""
+    def _load_needs(self, root: Node) -> None:
+        queue = [root]
+        folder = ntpath.dirname(root.path)
         while queue:
             needer = queue.pop(0)
             for name in needer.image.needed:
@@ -119,7 +118,7 @@ class _Walk:
                 self._note_unusable(name, path, image, how, needer.chain())
                 return None
             else:
-                return self.put(name, path, how, needer)
+                return self.put(name, path, image, how, needer)
         self.without_file.add(name.lower())
         self.graph.add_missing(name, chain=needer.chain(), looked=tuple(dict.fromkeys(looked)))
         return None

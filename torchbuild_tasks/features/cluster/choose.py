@@ -58,13 +58,9 @@ _KNOWN: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
             r"Failed to send heartbeat to server.*",
             "the scheduler does not answer; it is asked again every 10 s",
         ),
+        (r"Job \d+ (?:created and will be|successfully) assigned.*", ""),
+        (r"Job \d+ updated state to .*|Res \d+ error: .*|Adding new certificate for .*", ""),
     )
-)
-_SILENT: Final = (
-    re.compile(r"Job \d+ (created and will be|successfully) assigned.*"),
-    re.compile(r"Job \d+ updated state to .*"),
-    re.compile(r"Res \d+ error: .*"),
-    re.compile(r"Adding new certificate for .*"),
 )
 _BACK: Final = re.compile(r"Could not perform distributed compile, falling back to local: (.*)")
 _BUSY: Final = "Insufficient capacity across"
@@ -114,8 +110,9 @@ def choose_distribution(
     assert cluster is not None
     number, why = _jobs(question, cluster, jobs)
     because = f"{distribute[2]}; {number} jobs once a first compile has come back: {why}"
+    value = f"{cluster.url}: {counted(cluster.servers, 'server')}, {counted(cluster.cpus, 'core')}"
     return ChosenDistribution(
-        choice=Choice(name=NAME, value=_describe(cluster), because=because, source=distribute[1]),
+        choice=Choice(name=NAME, value=value, because=because, source=distribute[1]),
         plan=Distribution(url=cluster.url, conf=cluster.conf, compiler=compiler, jobs=number),
         choices=pools,
     )
@@ -183,10 +180,6 @@ def jobs_away(local: int, cores: int, servers: int, cpus: int) -> int:
         servers, cpus: how many machines compile for it, and all of their cores.
     """
     return max(local, min(cpus + servers, cores * FED, PIPES))
-
-
-def _describe(cluster: Cluster) -> str:
-    return f"{cluster.url}: {counted(cluster.servers, 'server')}, {counted(cluster.cpus, 'core')}"
 
 
 def _link_pool(question: Question, generator: str) -> tuple[Choice, ...]:
@@ -358,8 +351,6 @@ def rephrase(line: str, secrets: Iterable[str] = ()) -> str:
     """
     match = _LINE.match(line)
     text = match[3] if match else line.strip()
-    if any(pattern.fullmatch(text) for pattern in _SILENT):
-        return ""
     for pattern, words in _KNOWN:
         if known := pattern.fullmatch(text):
             return words.format(*known.groups())

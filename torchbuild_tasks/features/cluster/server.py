@@ -152,6 +152,13 @@ def _overlay_problems(folder: Path) -> list[tuple[str, str]]:
 # ---- the port, tested before the start, because sccache-dist panics
 
 
+_NOT_LISTENED: Final = {
+    errno.EADDRINUSE: "another program listens there",
+    errno.EADDRNOTAVAIL: "this machine has no such address",
+    errno.EACCES: "this user may not listen there (ports below 1024 are root's)",
+}
+
+
 def why_not_listen(host: str, port: int) -> str:
     """Return "" if a program can listen at this address, else the reason."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -162,11 +169,5 @@ def why_not_listen(host: str, port: int) -> str:
             probe.bind((host, port))
             probe.listen()
     except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            return "another program listens there"
-        if error.errno == errno.EADDRNOTAVAIL:
-            return "this machine has no such address"
-        if error.errno == errno.EACCES:
-            return "this user may not listen there (ports below 1024 are root's)"
-        return error.strerror or str(error)
+        return _NOT_LISTENED.get(error.errno or 0) or error.strerror or str(error)
     return ""

@@ -120,7 +120,9 @@ def build_companions(work: Work) -> Work:
         RequirementsError: a companion requires another torch, or something that is not available.
         VerifyFailed: one was built and does not compute with this torch.
     """
-    if work.request.target or not work.plan.companions or _torch_failed(work.verified):
+    if work.request.target or not work.plan.companions:
+        return work
+    if work.verified and work.verified.failed:  # which the end of the run reports
         return work
     wanted = {each.name: _build_inputs(work, each) for each in work.plan.companions}
     due = [each for each in work.plan.companions if not _is_built(work, each, wanted[each.name])]
@@ -148,11 +150,6 @@ def build_companions(work: Work) -> Work:
 def _belongs_to(name: str, check: str) -> bool:
     """Say whether a check belongs to a companion: torchvision_cuda to torchvision."""
     return check.removesuffix("_cuda") == canonicalize_name(name).replace("-", "_")
-
-
-def _torch_failed(report: VerifyReport | None) -> bool:
-    """Say whether torch failed a check: then companions are not built, and the end of the run reports it."""
-    return report is not None and any(check.outcome == "failed" for check in report.checks)
 
 
 def _verify(work: Work, checks: tuple[str, ...]) -> VerifyReport:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from torchbuild_tasks.catalog import Catalog
@@ -49,7 +49,7 @@ def with_companions(
 
 
 def look_at_companions(
-    folders: Iterable[tuple[str, str]], probe: Probe | None = None, any_package: Iterable[str] = ()
+    folders: Iterable[tuple[str, str]], probe: Probe | None = None, any_package: Collection[str] = ()
 ) -> tuple[CompanionSource, ...]:
     """Return the source in each folder.
 
@@ -58,8 +58,7 @@ def look_at_companions(
         any_package: the names of which a folder need not hold a package that is called so.
     """
     door = probe or Probe()
-    free = set(any_package)
-    return tuple(_look(door, name, path, any_package=name in free) for name, path in folders)
+    return tuple(_look(door, name, path, any_package=name in any_package) for name, path in folders)
 
 
 def _look(probe: Probe, name: str, path: str, *, any_package: bool) -> CompanionSource:

@@ -19,7 +19,6 @@ from torchbuild_tasks.model import (
     Cuda,
     Facts,
     Finding,
-    Memory,
     Python,
     Store,
     Tool,
@@ -234,10 +233,8 @@ def facts_inside(question: Question, row: BaseRow, memory: int) -> Facts:
     return replace(
         facts,
         host=replace(facts.host, os="linux", distribution=row.system, libc=f"glibc {row.libc}"),
-        memory=Memory(
-            total=facts.memory.total,
-            available=facts.memory.available,
-            swap_free=facts.memory.swap_free,
+        memory=replace(
+            facts.memory,
             limit=memory or facts.memory.limit,
             used_in_limit=0,
             limit_via="the container's memory limit",

@@ -103,9 +103,11 @@ def devcontainer(container: Container) -> str:
 
 def compose(container: Container) -> str:
     """Return compose.yaml in block style, for people to edit."""
+    secrets = _secret_files(container.mounts)
+    build = {"context": ".", "dockerfile": CONTAINERFILE, **({"secrets": list(secrets)} if secrets else {})}
     service: dict[str, Any] = {
         "image": IMAGE,
-        "build": {"context": ".", "dockerfile": CONTAINERFILE, **_build_secrets(container.mounts)},
+        "build": build,
         "cap_add": ["SYS_PTRACE"],
         "working_dir": WORKSPACE,
         "stdin_open": True,
@@ -123,7 +125,7 @@ def compose(container: Container) -> str:
         service |= _compose_gpu(container)
     volumes = {each.source: {"name": each.source} for each in container.mounts if each.volume}
     document: dict[str, Any] = {"services": {"torch": service}, "volumes": volumes}
-    if secrets := _secret_files(container.mounts):
+    if secrets:
         document["secrets"] = {name: {"file": file} for name, file in secrets.items()}
     return "\n".join(_yaml(document)) + "\n"
 
@@ -138,11 +140,6 @@ def _compose_gpu(container: Container) -> dict[str, Any]:
         return {"runtime": "nvidia"}
     wanted = {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
     return {"deploy": {"resources": {"reservations": {"devices": [wanted]}}}}
-
-
-def _build_secrets(mounts: Iterable[Mount]) -> dict[str, Any]:
-    names = list(_secret_files(mounts))
-    return {"secrets": names} if names else {}
 
 
 def _secret_files(mounts: Iterable[Mount]) -> dict[str, str]:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from torchbuild_tasks.features.container.act import Written
     from torchbuild_tasks.features.container.choose import Container, Engine
     from torchbuild_tasks.model import BuildPlan
-    from torchbuild_tasks.plan.question import Question
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -71,20 +70,29 @@ def run(request: ContainerRequest, report: Reporter) -> Outcome:
 
 def make(request: ContainerRequest, report: Reporter) -> Outcome:
     """Decide the container, write its files, and run the requested action."""
-    from torchbuild_tasks.context import look, require_checkout, writer
-    from torchbuild_tasks.features.cache.choose import read_size
+    from torchbuild_tasks.context import decide, look, require_checkout, writer
     from torchbuild_tasks.features.container import act
-    from torchbuild_tasks.features.container.choose import read_image
+    from torchbuild_tasks.features.container.choose import make_container, read_image
+    from torchbuild_tasks.features.container.look import look_at_host
+    from torchbuild_tasks.plan.settings import read_size
     from torchbuild_tasks.system.files import refuse_outside
     from torchbuild_tasks.system.signals import interruptible
 
-    memory = read_size(request.memory, "--memory") if request.memory else 0
+    memory = read_size(request.memory or "", "--memory")
     if request.base:
         read_image(request.base)
     question = look(request)
     root = require_checkout(question)
     engine = _engine(request, must=request.action != "write")
-    container, plan = _decide(request, question, engine, memory)
+    container, plan = make_container(
+        question,
+        engine,
+        look_at_host(question.facts.tree.root, os.environ),
+        decide,
+        image=request.base,
+        registry=request.registry or question.settings.values.get("registry", ()),
+        memory=memory,
+    )
     folder = Path(request.out).expanduser().absolute() if request.out else root / act.FOLDER
     if not request.out:
         refuse_outside(root, folder, error=ContainerError)
@@ -146,24 +154,6 @@ def _engine(request: ContainerRequest, *, must: bool = True) -> Engine:
         if must:
             raise
         return choose.Engine(row=rows[0])
-
-
-def _decide(
-    request: ContainerRequest, question: Question, engine: Engine, memory: int
-) -> tuple[Container, BuildPlan]:
-    from torchbuild_tasks.context import decide
-    from torchbuild_tasks.features.container.choose import make_container
-    from torchbuild_tasks.features.container.look import look_at_host
-
-    return make_container(
-        question,
-        engine,
-        look_at_host(question.facts.tree.root, os.environ),
-        decide,
-        image=request.base,
-        registry=request.registry or question.settings.values.get("registry", ()),
-        memory=memory,
-    )
 
 
 def _value(container: Container, folder: Path) -> dict[str, object]:

@@ -138,10 +138,10 @@ def _gdb(debugging: Debugging) -> Iterator[Finding]:
 
 
 _SCOPES: Final = {
-    1: ("only programs that the debugger itself starts", "echo 0 | sudo tee {0}"),
-    2: ("only root", "Run the debugger as root, or: echo 0 | sudo tee {0}"),
+    1: ("a debugger may attach only to programs that it has started itself", "echo 0 | sudo tee {0}"),
+    2: ("only root may attach to a process", "Run the debugger as root, or: echo 0 | sudo tee {0}"),
     3: (
-        "no process, until the machine is started again",
+        "nobody may attach to a process until the machine is started again",
         "Set kernel.yama.ptrace_scope = 0 in /etc/sysctl.d and reboot",
     ),
 }
@@ -152,11 +152,9 @@ def _scope(debugging: Debugging) -> Iterator[Finding]:
     if scope not in _SCOPES:
         yield Finding.ok("ptrace", "a debugger may attach to your processes")
         return
-    who, fix = _SCOPES[scope]
-    text = f"ptrace_scope is {scope}: {who} may be attached to, so attaching to a running Python fails"
-    if scope == 2:
-        text = f"ptrace_scope is {scope}: only root may attach to a process"
-    yield Finding.warn("ptrace", text, fix.format("/proc/sys/kernel/yama/ptrace_scope"))
+    text, fix = _SCOPES[scope]
+    fix = fix.format("/proc/sys/kernel/yama/ptrace_scope")
+    yield Finding.warn("ptrace", f"ptrace_scope is {scope}: {text}", fix)
 
 
 def _symbols(debugging: Debugging) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -228,5 +228,4 @@ def _line_indent(text: str, at: int) -> str:
 
 
 def _dump(value: object, indent: str, newline: str) -> str:
-    lines: Iterator[str] = iter(json.dumps(value, indent=4, ensure_ascii=False).split("\n"))
-    return (newline + indent).join(lines)
+    return json.dumps(value, indent=4, ensure_ascii=False).replace("\n", newline + indent)

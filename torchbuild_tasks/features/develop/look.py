@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import struct
+from elftools.elf.elffile import ELFFile
 
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.features.develop.choose import Debugging
+from torchbuild_tasks.system.elf import BROKEN
 
 SCOPE = "/proc/sys/kernel/yama/ptrace_scope"  # Documentation/admin-guide/LSM/Yama.rst of Linux
 LIBRARIES = ("c10", "torch_cpu", "torch_python", "torch_cuda")
@@ -41,29 +42,11 @@ def _libraries(probe: Probe, root: str, build_dir: str) -> list[str]:
 
 
 def _has_debug_info(probe: Probe, path: str) -> bool | None:
-    """Say whether a library has .debug_info (ELF) or a .pdb next to it; None for other files.
-
-    Offsets are those of Elf64_Ehdr and Elf64_Shdr in elf(5).
-    """
+    """Say whether a library has .debug_info (ELF) or a .pdb next to it; None for other files."""
     if probe.windows:
         return probe.is_file(f"{path.removesuffix('.dll')}.pdb")
     try:
         with probe.at(path).open("rb") as file:
-            head = file.read(64)
-            if head[:6] != b"\x7fELF\x02\x01":  # 64 bits, little-endian, as every machine torch is built on
-                return None
-            table, size, count, names = _table(head)
-            file.seek(table)
-            sections = file.read(size * count)
-            offset, length = struct.unpack_from("<QQ", sections, names * size + 24)
-            file.seek(offset)
-            return b"\0.debug_info\0" in file.read(length)
-    except (OSError, struct.error):
+            return ELFFile(file).get_section_by_name(".debug_info") is not None
+    except (OSError, *BROKEN):
         return None
-
-
-def _table(head: bytes) -> tuple[int, int, int, int]:
-    """Return e_shoff, e_shentsize, e_shnum and e_shstrndx of an ELF header."""
-    (table,) = struct.unpack_from("<Q", head, 0x28)
-    size, count, names = struct.unpack_from("<HHH", head, 0x3A)
-    return table, size, count, names

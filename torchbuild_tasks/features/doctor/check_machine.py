@@ -43,19 +43,12 @@ def check_disk(view: View) -> tuple[Finding, ...]:
 
 def _needs(view: View) -> Mapping[str, float]:
     """Return GiB by purpose; missing source is reported by the finding `submodules`."""
-    artifacts = view.plan.artifacts
-    store = (
-        sum((a.size or _UNSIZED * GIB) for a in artifacts if not _is_stored(view, a.stored_as))
-        * _UNPACKED
-        / GIB
-    )
+    stored = view.facts.store.unpacked if view.facts.store else {}
+    missing = (each for each in view.plan.artifacts if each.stored_as not in stored)
+    store = sum(each.size or _UNSIZED * GIB for each in missing) * _UNPACKED / GIB
     cache = view.plan.cache.size / GIB if view.plan.cache else 0.0
     build = needed_disk(view.question, choose_build_type(view.question).value)
     return {"build": build, "store": store, "cache": cache, "tmp": TEMPORARY}
-
-
-def _is_stored(view: View, artifact: str) -> bool:
-    return view.facts.store is not None and artifact in view.facts.store.unpacked
 
 
 def _check_mount(view: View, rooms: list[Room], needs: Mapping[str, float]) -> Finding:

@@ -40,12 +40,9 @@ def needed_addresses(plan: BuildPlan, facts: Facts, indexes: Sequence[str]) -> t
         wanted += [Address(url=url, why=", ".join(packages[:3])) for url in indexes]
     if any(finding.id == "submodules" and finding.status == "error" for finding in plan.findings):
         wanted.append(Address(url=_GIT, why="submodules"))
-    by_host = {urlsplit(address.url).netloc: address for address in reversed(wanted)}
-    return tuple(by_host[host] for host in sorted(by_host) if _is_web(by_host[host].url))
-
-
-def _is_web(url: str) -> bool:
-    return url.lower().startswith(("http://", "https://"))
+    web = (address for address in reversed(wanted) if address.url.lower().startswith(("http://", "https://")))
+    by_host = {urlsplit(address.url).netloc: address for address in web}
+    return tuple(by_host[host] for host in sorted(by_host))
 
 
 def proxy_problems(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -68,12 +65,9 @@ def check_proxy(view: View) -> tuple[Finding, ...]:
         return (Finding.skipped("proxy", "it was not looked at"),)
     fix = "Set both spellings to http://HOST:PORT."
     findings = tuple(Finding.warn("proxy", problem, fix) for problem in view.health.proxies)
-    return findings or (Finding.ok("proxy", _proxy_words(view)),)
-
-
-def _proxy_words(view: View) -> str:
     proxies = sorted({host.proxy for host in view.health.reached or () if host.proxy})
-    return f"the network is reached through {', '.join(proxies)}" if proxies else "no proxy is in the way"
+    good = f"the network is reached through {', '.join(proxies)}" if proxies else "no proxy is in the way"
+    return findings or (Finding.ok("proxy", good),)
 
 
 def check_dns(view: View) -> tuple[Finding, ...]:

@@ -149,4 +149,7 @@ def prune_helpers(
         report.note(path)
     if not (request.yes or report.confirm("Remove these?")):
         raise CleanRefused("Nothing was removed.", next_step="Add --yes to remove what is listed.")
-    return replace(before, removed=store.prune(fetching.store, keep, partial=partial).paths)
+    done = store.prune(fetching.store, keep, partial=partial)
+    for stays, why in done.kept:
+        report.note(f"{stays} stays: {why}")
+    return replace(before, removed=done.paths)

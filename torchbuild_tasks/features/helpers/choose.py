@@ -290,14 +290,9 @@ def _without_magma(
         yield Choice(name="USE_MAGMA", value="0", because=refused, source="helper")
         return
     wanted = f"CUDA {cuda}" if cuda else "a CUDA whose version is not known"
-    because = (
-        f"no MAGMA archive exists for {wanted}; there are some for CUDA {', '.join(map(_dotted, known))}"
-    )
+    there = ", ".join(f"{digits[:-1]}.{digits[-1]}" for digits in known)
+    because = f"no MAGMA archive exists for {wanted}; there are some for CUDA {there}"
     yield Choice(name="USE_MAGMA", value="0", because=because, source="helper")
-
-
-def _dotted(digits: str) -> str:
-    return f"{digits[:-1]}.{digits[-1]}"
 
 
 def _filled(question: Question, helper: Helper, text: str) -> str:
@@ -390,11 +385,7 @@ def check_helpers(question: Question, helpers: Helpers) -> tuple[Finding, ...]:
     if switch and not is_off(switch.value):
         fix = "torchbuild helpers build magma makes one; without it: --set USE_MAGMA=0"
         findings += [Finding.error("magma", each.because, fix) for each in helpers.without]
-    if question.given("require_hashes"):
-        findings += [_unpinned(helper) for helper in helpers.chosen if not helper.artifact.sha256]
-    if not question.given("allow_http"):
-        findings += [_plain(helper) for helper in helpers.chosen if _is_plain(helper)]
-    findings += [_blank(helper) for helper in helpers.chosen if _is_broken_by_blank(helper)]
+    findings += (finding for helper in helpers.chosen for finding in _check_one(question, helper))
     coming = [helper for helper in helpers.chosen if not helper.here]
     if coming:
         named = ", ".join(helper.artifact.id for helper in coming)
@@ -404,32 +395,23 @@ def check_helpers(question: Question, helpers: Helpers) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _unpinned(helper: Helper) -> Finding:
-    text = f"{helper.artifact.id} has no known hash, and --require-hashes asks for one"
-    fix = "Fetch it once without that flag, look at torchbuild.lock, and commit it."
-    return Finding.error("helper", text, fix)
-
-
-def _is_plain(helper: Helper) -> bool:
-    """Say whether a helper would be downloaded without protection: an attacker could replace it."""
+def _check_one(question: Question, helper: Helper) -> Iterator[Finding]:
+    """Report a helper that anybody on the way could replace, and a folder that PyTorch's build cannot use."""
     artifact = helper.artifact
+    if question.given("require_hashes") and not artifact.sha256:
+        text = f"{artifact.id} has no known hash, and --require-hashes asks for one"
+        fix = "Fetch it once without that flag, look at torchbuild.lock, and commit it."
+        yield Finding.error("helper", text, fix)
     plain = artifact.urls and all(url.lower().startswith("http:") for url in artifact.urls)
-    return bool(plain) and not (helper.here or artifact.sha256)
-
-
-def _plain(helper: Helper) -> Finding:
-    host = urlsplit(helper.artifact.urls[0]).hostname
-    text = f"{helper.artifact.id} has no known hash, and its address is plain http: {host}"
-    fix = "Give it an https address in torchbuild.toml, or a sha256; --allow-http takes it all the same."
-    return Finding.error("helper", text, fix)
-
-
-def _is_broken_by_blank(helper: Helper) -> bool:
-    return " " in helper.folder and "CMAKE_INCLUDE_PATH" in helper.row.prepend
-
-
-def _blank(helper: Helper) -> Finding:
-    """Return a finding about a blank in the folder: FindOpenMP.cmake does not quote it for -I (1.13.1)."""
-    text = f"{helper.folder} has a blank in it, with which PyTorch's FindOpenMP does not find Intel's OpenMP"
-    fix = "Set TORCHBUILD_CACHE to a folder without blanks, such as C:\\torchbuild."
-    return Finding.warn("helper-blank", text, fix)
+    if plain and not (helper.here or artifact.sha256 or question.given("allow_http")):
+        host = urlsplit(artifact.urls[0]).hostname
+        text = f"{artifact.id} has no known hash, and its address is plain http: {host}"
+        fix = "Give it an https address in torchbuild.toml, or a sha256; --allow-http takes it all the same."
+        yield Finding.error("helper", text, fix)
+    if " " in helper.folder and "CMAKE_INCLUDE_PATH" in helper.row.prepend:
+        # FindOpenMP.cmake does not quote it for -I (1.13.1).
+        text = (
+            f"{helper.folder} has a blank in it, with which PyTorch's FindOpenMP does not find Intel's OpenMP"
+        )
+        fix = "Set TORCHBUILD_CACHE to a folder without blanks, such as C:\\torchbuild."
+        yield Finding.warn("helper-blank", text, fix)

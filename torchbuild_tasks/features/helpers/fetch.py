@@ -98,8 +98,8 @@ def obtain(
         with store.hold(folder, {one.artifact.stored_as for one in missing}, note):
             # Check again: another run may have unpacked it while this one waited.
             missing = _missing(folder, wanted, net)
-            means = _Settings(folder=folder, net=net, tell=tell, allow_http=allow_http)
-            for archive in _bring_archives(missing, means, note=note):
+            means = _Settings(folder=folder, net=net, tell=tell, note=note, allow_http=allow_http)
+            for archive in _bring_archives(missing, means):
                 _unpack(archive, folder, tell)
     _pin(folder, lock_file, unpinned, {one.artifact.id for one in missing}, note)
     return {one.artifact.id: store.folder_of(folder, one.artifact.stored_as) for one in wanted}
@@ -159,9 +159,7 @@ def _is_unpacked(folder: Path, one: Wanted, net: Net) -> bool:
     return one.sha256 is not None or not addresses or marker.url in addresses
 
 
-def _bring_archives(
-    missing: Sequence[Wanted], means: _Settings, *, note: Callable[[str], None]
-) -> list[Archive]:
+def _bring_archives(missing: Sequence[Wanted], means: _Settings) -> list[Archive]:
     """Return all archives in order; the artifacts must be locked (`store.hold`).
 
     Raises:
@@ -170,11 +168,10 @@ def _bring_archives(
     """
     archives: dict[str, Archive] = {}
     for one in missing:
-        if archive := _stored(means.folder, one) or _incoming(means.folder, one, note):
+        if archive := _stored(means.folder, one) or _incoming(means.folder, one, means.note):
             archives[one.artifact.id] = archive
     rest = [one for one in missing if one.artifact.id not in archives]
-    wheels = any(one.artifact.project for one in rest)
-    if wheels:
+    if any(one.artifact.project for one in rest):
         means = replace(means, settings=pip.read_settings(os.environ))
     downloaded = _download_offline(rest, means) if means.net.offline else _download(rest, means)
     archives |= {archive.wanted.artifact.id: archive for archive in downloaded}
@@ -270,46 +267,40 @@ def _move_in(folder: Path, one: Wanted, path: Path, origin: Origin) -> Archive:
 
 
 class _Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of a run's downloads: the store's folder, the network, progress, pip's settings."""
+    """The settings of a run's downloads: the store's folder, the network, progress, notes, pip's settings."""
 
     folder: Path
     net: Net
     tell: Tell
+    note: Callable[[str], None]
     allow_http: bool
     settings: pip.PipSettings = pip.PipSettings()
 
 
-class _Job(msgspec.Struct, frozen=True, kw_only=True):
-    """One download and its target, which stays the same, so that the next run can resume it."""
-
-    wanted: Wanted
-    remote: Remote
-    target: Path
-
-
 def _download(rest: Sequence[Wanted], means: _Settings) -> list[Archive]:
-    jobs = [_job(one, means) for one in rest if not one.artifact.project]
+    plain = [one for one in rest if not one.artifact.project]
+    jobs = [_job(one, means) for one in plain]
     seen: dict[Path, Seen] = {}
     try:
-        hashes = download.fetch_all(
-            [(job.remote, job.target) for job in jobs], means.net, means.tell, at_once=AT_ONCE, seen=seen
-        )
+        hashes = download.fetch_all(jobs, means.net, means.tell, at_once=AT_ONCE, seen=seen)
     except HashRefused as error:
         raise _with_sources(error, rest) from error
     archives = [
-        _finish(job, sha256, seen[job.target], means.folder) for job, sha256 in zip(jobs, hashes, strict=True)
+        _finish(one, target, sha256, seen[target], means.folder)
+        for one, (_, target), sha256 in zip(plain, jobs, hashes, strict=True)
     ]
     return [*archives, *(_download_wheel(one, means) for one in rest if one.artifact.project)]
 
 
-def _job(one: Wanted, means: _Settings) -> _Job:
+def _job(one: Wanted, means: _Settings) -> tuple[Remote, Path]:
+    """Return what to download, and the target, which stays the same, so that the next run can resume it."""
     artifact = one.artifact
     urls = artifact.urls if one.sha256 or means.allow_http else _select_secure_urls(artifact, means.net)
     remote = Remote(name=_file_name(artifact), urls=urls, sha256=one.sha256, size=artifact.size)
     target = store.partial_of(means.folder, artifact) / remote.name
     with translate_errors(DownloadFailed, target):
         target.parent.mkdir(parents=True, exist_ok=True)
-    return _Job(wanted=one, remote=remote, target=target)
+    return remote, target
 
 
 def _select_secure_urls(artifact: Artifact, net: Net) -> tuple[str, ...]:
@@ -330,15 +321,15 @@ def _select_secure_urls(artifact: Artifact, net: Net) -> tuple[str, ...]:
     return urls
 
 
-def _finish(job: _Job, sha256: str, seen: Seen, folder: Path) -> Archive:
+def _finish(one: Wanted, target: Path, sha256: str, seen: Seen, folder: Path) -> Archive:
     """Move a downloaded file into the store, and remove its temporary folder."""
-    with translate_errors(DownloadFailed, job.target):
-        size = job.target.stat().st_size
-    name = job.wanted.artifact.stored_as
+    with translate_errors(DownloadFailed, target):
+        size = target.stat().st_size
+    name = one.artifact.stored_as
     origin = Origin(id=name, sha256=sha256, url=seen.url, size=size, final=seen.final, etag=seen.etag)
-    archive = _move_in(folder, job.wanted, job.target, origin)
+    archive = _move_in(folder, one, target, origin)
     with contextlib.suppress(OSError):
-        job.target.parent.rmdir()
+        target.parent.rmdir()
     return archive
 
 

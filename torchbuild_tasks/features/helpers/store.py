@@ -26,7 +26,7 @@ from torchbuild_tasks.model import Artifact, Finding
 from torchbuild_tasks.system import trust
 from torchbuild_tasks.system.archive.members import fault, parts_of
 from torchbuild_tasks.system.files import STATE_DIR, make_store, owner_of, translate_errors, write_json
-from torchbuild_tasks.system.mark import MARKER, Marker, read_marker
+from torchbuild_tasks.system.mark import MARKER, read_marker
 from torchbuild_tasks.system.reading import hash_file, read_value
 from torchbuild_tasks.system.remove import (
     is_folder,
@@ -44,15 +44,6 @@ BUILDING: Final = "building"
 BUILT: Final = "built"
 TOOLKIT_MARKER: Final = ".torchbuild-toolkit.json"
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
-
-
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One unpacked helper: its folder, its bytes, and its marker (None: unreadable)."""
-
-    id: str
-    folder: str
-    bytes: int
-    marker: Marker | None
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,15 +105,6 @@ def refuse_foreign(store: Path, ids: Collection[str]) -> None:
     parents = [store / name for name in (FILES, PARTIAL, INCOMING, UNPACKED, TOOLKITS, BUILDING, BUILT)]
     trust.refuse_foreign(
         store, *parents, *(folder_of(store, each) for each in ids), *_folders(store / TOOLKITS)
-    )
-
-
-def listing(store: Path) -> tuple[Entry, ...]:
-    """Return all unpacked folders with our marker, by id."""
-    return tuple(
-        Entry(id=path.name, folder=str(path), bytes=size_of(path), marker=read_marker(path))
-        for path in _folders(store / UNPACKED)
-        if _is_ours(path)
     )
 
 
@@ -231,7 +213,9 @@ def prune(
         dry_run: only list what would be removed.
     """
     removal = _Removal(dry_run)
-    used = {entry.marker.sha256 for entry in listing(store) if entry.id in keep and entry.marker}
+    kept = [path for path in _folders(store / UNPACKED) if path.name in keep and _is_ours(path)]
+    wanted = {*keep, *(marker.sha256 for path in kept if (marker := read_marker(path)))}
+    wanted |= {path.name for path in unfinished(store) if partial is None or path in partial}
     with contextlib.ExitStack() as stack:
         busy = {path.stem for path in _locks(store) if not stack.enter_context(_try_lock(path))}
         for folder in (
@@ -247,16 +231,7 @@ def prune(
             for folder in leftovers(store / parent):
                 if owner_of(folder) not in busy:
                     removal.remove(folder, remove_tree)
-        _prune_downloads(
-            removal,
-            store,
-            keep={
-                *used,
-                *keep,
-                *(path.name for path in unfinished(store) if partial is None or path in partial),
-            },
-            busy=bool(busy),
-        )
+        _prune_downloads(removal, store, wanted, busy=bool(busy))
     return removal.result()
 
 

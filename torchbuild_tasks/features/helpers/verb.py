@@ -31,14 +31,12 @@ def _list(report: HelperReport) -> str:
 
 
 def _row(line: HelperLine) -> tuple[str, ...]:
-    known = "known" if line.sha256 else "at first use"
-    state = "here" if line.here else "not here"
     return (
         "*" if line.wanted else "",
         line.id,
         size_text(line.size) if line.size else "-",
-        known,
-        state,
+        "known" if line.sha256 else "at first use",
+        "here" if line.here else "not here",
         line.because,
     )
 

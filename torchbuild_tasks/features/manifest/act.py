@@ -43,7 +43,10 @@ def start_manifest(
         choices=plan.choices,
         inputs=plan.inputs,
         env=plan.env,
-        env_files=tuple(_env_text(each.shell, each.path, each.text) for each in plan.env_files),
+        env_files=tuple(
+            EnvText(shell=x.shell, path=x.path, text=x.text, sha256=_sha(env_files.encode(x.shell, x.text)))
+            for x in plan.env_files
+        ),
         argv=plan.compile.argv,
         patches={each.id: _sha(each.diff.encode()) for each in plan.patches},
     )
@@ -136,10 +139,6 @@ def _settings(settings: Settings) -> Mapping[str, object]:
         return {}
     parts = ("values", "variables", "helpers")
     return {"path": path, **{part: to_json(getattr(settings, part)) for part in parts}}
-
-
-def _env_text(shell: str, path: str, text: str) -> EnvText:
-    return EnvText(shell=shell, path=path, sha256=_sha(env_files.encode(shell, text)), text=text)
 
 
 def _sha(data: bytes) -> str:

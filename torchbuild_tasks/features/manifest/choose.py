@@ -230,17 +230,14 @@ def settings_of(manifest: Manifest) -> Settings:
         return Settings()
     parts: dict[str, Any] = {name: recorded.get(name) or {} for name in ("values", "variables")}
     values = {name: value for name, value in parts["values"].items() if HIDDEN not in str(value)}
-    rows = [_row(row) for row in _rows(recorded.get("helpers"))]
+    helpers = recorded.get("helpers")
+    rows = [
+        {name: value for name, value in row.items() if value is not None}
+        for row in (helpers if isinstance(helpers, (list, tuple)) else ())
+        if isinstance(row, Mapping)
+    ]
     data = {**values, "set": parts["variables"], **({"helper": rows} if rows else {})}
     return check_settings(str(recorded.get("path")), data, {})
-
-
-def _rows(value: object) -> list[Mapping[str, object]]:
-    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, (list, tuple)) else []
-
-
-def _row(row: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in row.items() if value is not None}
 
 
 def pin_facts(facts: Facts, manifest: Manifest) -> Facts:

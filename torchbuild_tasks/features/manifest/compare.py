@@ -208,7 +208,7 @@ def _result(manifest: Manifest) -> dict[str, str]:
 
 def _cache(manifest: Manifest) -> dict[str, str]:
     return {
-        each.tool: f"{sum(each.hits.values())} hits, {sum(each.misses.values())} misses, {each.errors} errors"
+        each.tool: f"{each.found} hits, {each.looked - each.found} misses, {each.errors} errors"
         for each in manifest.caches
     }
 

@@ -73,13 +73,9 @@ def _groups(differing: Iterable[Difference]) -> Iterator[str]:
     for group, members in groupby(differing, key=lambda each: each.group):
         yield f"\n{group}\n"
         for each in members:
-            yield from _lines(each)
-
-
-def _lines(each: Difference) -> Iterator[str]:
-    yield f"  {each.name}\n    - {each.there}\n    + {each.here}\n"
-    if each.remedy:
-        yield f"    -> {each.remedy}\n"
+            yield f"  {each.name}\n    - {each.there}\n    + {each.here}\n"
+            if each.remedy:
+                yield f"    -> {each.remedy}\n"
 
 
 def look_again(request: BuildRequest, manifest: Manifest, source: str) -> tuple[Question, BuildPlan]:

@@ -167,7 +167,7 @@ def _fill(
     depends = order.cuda_libraries == "depend" and wheel.cuda
     if not wheel.windows:
         libraries.set_rpaths(cuda_folders(catalog.rpath, wanted.cuda) if depends else ())
-    version = local_version(wheel.torch or wheel.version, order.local, wheel.cuda)
+    version = local_version(wheel.content.torch_version or wheel.version, order.local, wheel.cuda)
     requires = requirements(outside, catalog.part, wheel.cuda, wheel.machine)
     info = _label(tree, version, requires, catalog, keep=bool(depends))
     _list_parts(info, version, libraries.grafted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, Literal
 
@@ -335,11 +335,6 @@ def report_size(
         too_large_for=tuple(limit.place for limit in limits if packed > limit.size),
         advice=tuple(advice),
     )
-
-
-def provided_names(names: Collection[str]) -> frozenset[str]:
-    """Return the names as patterns that match only themselves."""
-    return frozenset(re.sub(r"([*?\[])", r"[\1]", name) for name in names)
 
 
 # ---------------- conda

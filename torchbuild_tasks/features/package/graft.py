@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import posixpath
 import shutil
@@ -10,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from torchbuild_tasks.errors import PackageRefused
 from torchbuild_tasks.features.package.choose import (
     LIB,
@@ -17,7 +20,6 @@ from torchbuild_tasks.features.package.choose import (
     Wanted,
     fits,
     outside,
-    provided_names,
     rpath_of,
 )
 from torchbuild_tasks.features.package.look import Wheel
@@ -31,23 +33,23 @@ _LD_CACHE: Final = Path("/etc/ld.so.cache")
 _DEFAULTS: Final = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 
 
-class Search:
+class Search(msgspec.Struct, frozen=True, kw_only=True):
     """The search for libraries of this machine: the build's folders, then the loader's."""
 
-    def __init__(self, folders: Sequence[str], cache: dict[str, tuple[str, ...]], machine: str) -> None:
-        self.folders = folders
-        self.cache = cache
-        self.machine = machine
+    folders: Sequence[str]
+    cache: dict[str, tuple[str, ...]]
+    machine: str
 
     @classmethod
     def here(cls, folders: Sequence[str], windows: bool, machine: str) -> Search:
         """Return the search of this machine, after `folders`."""
         variable = os.environ.get("PATH" if windows else "LD_LIBRARY_PATH", "")
-        more = [folder for folder in variable.split(os.pathsep) if folder]
+        looked = [*folders, *(folder for folder in variable.split(os.pathsep) if folder)]
         if windows:
-            return cls([*folders, *more], {}, machine)
+            return cls(folders=looked, cache={}, machine=machine)
         levels = [f"/{top}/{machine}-linux-gnu" for top in ("lib", "usr/lib")]
-        return cls([*folders, *more, *levels, *_DEFAULTS], read_cache(_LD_CACHE, machine), machine)
+        cache = read_cache(_LD_CACHE, machine)
+        return cls(folders=[*looked, *levels, *_DEFAULTS], cache=cache, machine=machine)
 
     def find(self, name: str, first: Sequence[str] = ()) -> Path | None:
         """Return the file of a library for the wheel's processor."""
@@ -207,7 +209,7 @@ def provided_by(wheel: Wheel, images: Iterable[Image]) -> frozenset[str]:
     needed = {name for image in images for name in image.needed}
     own = {name for name in needed if name.startswith("libc.musl-")}
     policies = WheelPolicies(libc=Libc.MUSL if own else Libc.GLIBC, arch=Architecture(wheel.machine))
-    return provided_names(own | {name for policy in policies for name in policy.whitelist})
+    return frozenset(map(glob.escape, own.union(*(policy.whitelist for policy in policies))))
 
 
 def _of_windows(machine: str) -> frozenset[str]:
@@ -215,9 +217,8 @@ def _of_windows(machine: str) -> frozenset[str]:
     from delvewheel import _dll_list as known
 
     names = known.ignore_names_arm64 if machine == "aarch64" else known.ignore_names_x64
-    return provided_names({name.lower() for name in names}) | {
-        *("api-*", "ext-ms-*", "python3*.dll", "combase.dll", "vcruntime140.dll", "vcruntime140_1.dll"),
-    }
+    patterns = ("api-*", "ext-ms-*", "python3*.dll", "combase.dll", "vcruntime140.dll", "vcruntime140_1.dll")
+    return frozenset((*(glob.escape(name.lower()) for name in names), *patterns))
 
 
 def platform_of(wheel: Wheel, tree: Path, scratch: Path, external: tuple[str, ...]) -> str:

@@ -21,11 +21,6 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
     content: Content
 
     @property
-    def torch(self) -> str:
-        """Return torch.__version__."""
-        return self.content.torch_version
-
-    @property
     def cuda(self) -> str:
         """Return the CUDA that it was built with."""
         return self.content.cuda

@@ -14,6 +14,7 @@ from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import NotBuilt, PackageRefused, UsageError
 from torchbuild_tasks.features.package.choose import CUDA_LIBRARIES, uv_settings
 from torchbuild_tasks.options import BuildRequest, own_flag
+from torchbuild_tasks.plan.settings import read_size
 from torchbuild_tasks.text.show import columns, size_text
 from torchbuild_tasks.text.words import first_few
 from torchbuild_tasks.verbs import Outcome
@@ -68,7 +69,7 @@ def run(request: PackageRequest, report: Reporter) -> Outcome:
     """Make a portable wheel, libtorch, or a source distribution."""
     from torchbuild_tasks.features.package.act import as_value
 
-    _size(request.max_size)
+    read_size(request.max_size or "", "--max-size")
     if request.action == "uv":
         return _uv(request)
     if request.action == "sdist":
@@ -98,7 +99,7 @@ def make(request: PackageRequest, report: Reporter) -> Package:
             local=request.local,
             graft=request.graft,
             keep_debug=request.keep_debug,
-            max_size=_size(request.max_size),
+            max_size=read_size(request.max_size or "", "--max-size"),
             search=tuple(folders),
         )
         report.note(f"wheel: {path}")
@@ -153,7 +154,7 @@ def _sdist(request: PackageRequest, report: Reporter) -> Sdist:
             request.local,
             question.catalog.submodule,
             {choice.name: choice.value for choice in chosen if choice},
-            max_size=_size(request.max_size),
+            max_size=read_size(request.max_size or "", "--max-size"),
         )
 
 
@@ -193,14 +194,6 @@ def _cuda_libraries(request: PackageRequest, windows: bool) -> str:
     if requested or windows:
         return requested or "bundle"
     return {"libtorch": "system", "conda": "bundle"}.get(str(request.action), "depend")
-
-
-def _size(text: str | None) -> int:
-    if text is None:
-        return 0
-    from torchbuild_tasks.features.cache.choose import read_size
-
-    return read_size(text, "--max-size")
 
 
 def _named_wheel(request: PackageRequest) -> tuple[Path, list[str], Path]:

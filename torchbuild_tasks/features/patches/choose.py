@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from torchbuild_tasks.catalog.cuda import BoardRow, PatchRow
 from torchbuild_tasks.catalog.match import admits
-from torchbuild_tasks.model import Finding, OwnPatch, Patch, Tool
+from torchbuild_tasks.model import Finding, Patch, Tool
 from torchbuild_tasks.plan.packages import how_to_install
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.variables import is_cuda
 from torchbuild_tasks.text.words import first_few
-
-LAUNCH_BOUNDS = "launch-bounds"
 
 PATCH_RECORD: Final = "patches.json"  # in the tool's folder of a checkout: the record of applied patches
 
@@ -22,18 +19,29 @@ def choose_patches(question: Question) -> tuple[Patch, ...]:
     """Return the patches of this build in the order of application: ours, then the user's by name."""
     if question.given("no_patches"):
         return ()
-    return (*_of_rows(question), *(_own(patch) for patch in question.facts.patches))
+    own = (
+        Patch(id=patch.name, diff=patch.text, because=f"your own, {patch.path}", path=patch.path)
+        for patch in question.facts.patches
+    )
+    return (*_of_rows(question), *own)
 
 
 def _of_rows(question: Question) -> Iterator[Patch]:
-    if question.read_version is not None and not question.facts.tree.sample:
-        for row in question.catalog.patch:
-            if _applies(question, row):
-                yield Patch(id=row.id, diff=row.text, because=_because(question, row))
+    host = question.facts.host
+    if question.read_version is None or question.facts.tree.sample:
+        return
+    for row in question.catalog.patch:
+        here = row.os in ("", host.os) and row.arch in ("", host.arch) and not row.of
+        if not here or not admits(row.torch, question.version):
+            continue
+        if not row.needs:
+            yield Patch(id=row.id, diff=row.text, because=row.because)
+        elif is_cuda(question):
+            from torchbuild_tasks.plan.jetson import board  # for rows that are about boards
 
-
-def _own(patch: OwnPatch) -> Patch:
-    return Patch(id=patch.name, diff=patch.text, because=f"your own, {patch.path}", path=patch.path)
+            known = board(question)
+            if known and known.launch_bounds:
+                yield Patch(id=row.id, diff=row.text, because=f"{known.name}: {row.because}")
 
 
 def check_patches(question: Question) -> tuple[Finding, ...]:
@@ -74,28 +82,3 @@ def _broken(question: Question) -> Iterator[Finding]:
             text = f"{patch.path} has the name of {paths[patch.name]}, and a record needs one name for each"
             yield Finding.error("patch", text, "Give one of them another name.")
         paths[patch.name] = patch.path
-
-
-def _applies(question: Question, row: PatchRow) -> bool:
-    host = question.facts.host
-    here = row.os in ("", host.os) and row.arch in ("", host.arch) and not row.of
-    return here and bool(admits(row.torch, question.version)) and _needs(question, row.needs)
-
-
-def _needs(question: Question, needs: str) -> bool:
-    """Say whether the row is for this machine."""
-    if needs == LAUNCH_BOUNDS and is_cuda(question):
-        known = _board(question)
-        return known is not None and known.launch_bounds
-    return not needs
-
-
-def _because(question: Question, row: PatchRow) -> str:
-    known = _board(question) if row.needs else None
-    return f"{known.name}: {row.because}" if known else row.because
-
-
-def _board(question: Question) -> BoardRow | None:
-    from torchbuild_tasks.plan.jetson import board  # for rows that are about boards
-
-    return board(question)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import io
 import os
 import stat
 import zipfile
@@ -15,7 +14,7 @@ from typing import Any, Final
 
 from torchbuild_tasks.build.work import Work, built_wheel
 from torchbuild_tasks.errors import BuildFailed, PackageRefused, UsageError
-from torchbuild_tasks.facts.wheel import info_folder, record_row
+from torchbuild_tasks.facts.wheel import info_folder, record_row, record_text
 from torchbuild_tasks.features.provenance.choose import SUFFIX, package_statement, statement
 from torchbuild_tasks.features.provenance.look import look_at_licences, read_statement
 from torchbuild_tasks.features.provenance.sbom import SBOM, make_sbom
@@ -131,9 +130,7 @@ def _record(text: str, added: Mapping[str, bytes], own: str, *, sort: bool) -> s
     """Return RECORD with the added files; its own line is the last."""
     rows = [row for row in csv.reader(text.splitlines()) if row and row[0] not in (*added, own)]
     rows += [list(record_row(name, data)) for name, data in sorted(added.items())]
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([*(sorted(rows) if sort else rows), [own, "", ""]])
-    return out.getvalue()
+    return record_text([*(sorted(rows) if sort else rows), [own, "", ""]])
 
 
 # ---------------- statements

@@ -49,6 +49,8 @@ def make_sbom(
     there = [each for each in repositories if each.commit]
     own = next((each for each in there if not each.path), None)
     changed = Property(name="torchbuild:changed", value="tracked files differ from the commit")
+    properties = [Property(name=COMMIT, value=str(own.commit))] if own else []
+    properties += [changed] if own and own.diff_sha256 else []
     torch = Component(
         name="torch",
         version=version,
@@ -56,10 +58,7 @@ def make_sbom(
         bom_ref="torch",
         purl=PackageURL(type="pypi", name="torch", version=version),
         licenses=_licences(licences.get("", ())),
-        properties=[
-            *(Property(name=COMMIT, value=str(own.commit)) for _ in (1,) if own),
-            *(changed for _ in (1,) if own and own.diff_sha256),
-        ],
+        properties=properties,
     )
     parts = [
         Component(

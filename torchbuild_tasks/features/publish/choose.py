@@ -197,7 +197,6 @@ def project_page(project: str, files: Sequence[File]) -> str:
 
 
 def _link(file: File) -> str:
-
     metadata = (
         f' data-core-metadata="sha256={hashlib.sha256(file.metadata).hexdigest()}"' if file.metadata else ""
     )

@@ -13,13 +13,13 @@ from typing import Any, Final
 import msgspec
 
 from torchbuild_tasks.catalog.templates import fill
-from torchbuild_tasks.features.cache.stats import hit_rate
 from torchbuild_tasks.model import CacheReport
 from torchbuild_tasks.model.history import PastBuild, Peak
 from torchbuild_tasks.ninja.log import Step, kind_of
 from torchbuild_tasks.ninja.progress import short_path
 from torchbuild_tasks.ninja.step_times import Difference, is_hit
 from torchbuild_tasks.ninja.timeline import Chain, LaneStep, by_kind, seconds_alone, slowest, wall_seconds
+from torchbuild_tasks.text.show import took
 from torchbuild_tasks.text.visible import visible, visible_value
 from torchbuild_tasks.text.words import clock
 
@@ -104,7 +104,9 @@ def render(page: Page, report: Report) -> str:
             "kinds": _kinds(steps),
             "memory": memory_table(report.peaks),
             "cache": cache_table(report.caches, report.hits),
-            "builds": builds_table(report.builds, steps, report.hits, _this(report)),
+            "builds": builds_table(
+                report.builds, steps, report.hits, f"this one, {report.result}" if report.part else "this one"
+            ),
             "changes": changes_table(report.differences, len(report.gone), report.source),
             "footer": escape(f"Source: {report.source}. Times of steps: {report.log}."),
             "data": script_json(_payload(report)),
@@ -166,10 +168,6 @@ def _figures(report: Report, steps: Sequence[Step]) -> str:
     )
 
 
-def _this(report: Report) -> str:
-    return f"this one, {report.result}" if report.part else "this one"
-
-
 def _of_all(report: Report) -> str:
     """Return the stages that the wall time includes, as text; unfinished ones are not recorded."""
     if report.part:
@@ -179,10 +177,8 @@ def _of_all(report: Report) -> str:
 
 def _hits(report: Report, steps: int) -> tuple[str, str, str] | None:
     """Return the caches' own hits, else those estimated from the times."""
-    rates = [rate for each in report.caches if (rate := hit_rate(each)) is not None]
-    if rates:
-        hits = sum(sum(each.hits.values()) for each in report.caches)
-        lookups = hits + sum(sum(each.misses.values()) for each in report.caches)
+    if lookups := sum(each.looked for each in report.caches):
+        hits = sum(each.found for each in report.caches)
         return ("Cache hits", f"{hits / lookups:.0%}", f"{hits:,} of {lookups:,} compiles")
     if not report.hits:
         return None
@@ -333,9 +329,7 @@ def _cache_rows(report: CacheReport) -> list[tuple[str, ...]]:
     return [(cell(row[0]), *(number(each, each) for each in row[1:])) for row in rows]
 
 
-def builds_table(
-    builds: Sequence[PastBuild], steps: Sequence[Step], hits: int, this: str = "this one"
-) -> str:
+def builds_table(builds: Sequence[PastBuild], steps: Sequence[Step], hits: int, this: str) -> str:
     """Return the table of this build and the ones before it on this machine, the newest first."""
     if not builds:
         return ""
@@ -395,15 +389,6 @@ def script_json(value: object) -> str:
     """Return JSON that is safe in a script element."""
     data = json.dumps(visible_value(value), separators=(",", ":"))
     return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def took(seconds: float) -> str:
-    """Return a duration for display: 0.12 s, 12.3 s, 4:05 min, 1:02:03 h."""
-    if seconds < 9.95:
-        return f"{seconds:.2f} s"
-    if seconds < 99.95:
-        return f"{seconds:.1f} s"
-    return f"{clock(round(seconds))} {'h' if round(seconds) >= 3600 else 'min'}"
 
 
 def escape(words: str) -> str:

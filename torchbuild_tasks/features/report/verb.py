@@ -10,7 +10,6 @@ import dataclasses
 import importlib.resources
 import json
 import os
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -29,7 +28,6 @@ from torchbuild_tasks.features.report.page import Page, Report, render
 from torchbuild_tasks.model import Facts, Running
 from torchbuild_tasks.model.history import History
 from torchbuild_tasks.model.record import Manifest
-from torchbuild_tasks.ninja.build_file import BuildFile
 from torchbuild_tasks.ninja.log import NinjaLog, Step, last_run, steps_within
 from torchbuild_tasks.ninja.step_times import (
     builds_before,
@@ -113,27 +111,8 @@ def make_report(
     graph = ninja_graph(build_dir)
     notes += run_notes + _damage(log, build_dir)
     history = _history(root, manifest)
-    report = _report(root, build_dir, manifest, steps, graph, history, notes)
-    page = out or state_dir(root) / PAGE
-    _write(page, render(load_page(), report))
-    if trace is not None:
-        stages = [(name, seconds) for name, seconds, _ in report.stages]
-        title = f"torch {report.torch}, {report.when}"
-        _write(trace, visible_json(json.dumps(trace_events(report.timeline, title, stages))))
-    return ReportFiles(page=page, trace=trace, steps=len(steps), notes=tuple(notes))
-
-
-def _report(
-    root: Path,
-    build_dir: Path,
-    manifest: Manifest | None,
-    steps: Sequence[Step],
-    graph: BuildFile | None,
-    history: History,
-    notes: Sequence[str],
-) -> Report:
     started = manifest.started if manifest else ""
-    return Report(
+    report = Report(
         torch=(manifest and manifest.decided.get("torch"))
         or look_at_version(os.path.realpath(root))
         or "of unknown version",
@@ -153,6 +132,13 @@ def _report(
         builds=builds_before(history, started),
         notes=tuple(notes),
     )
+    page = out or state_dir(root) / PAGE
+    _write(page, render(load_page(), report))
+    if trace is not None:
+        stages = [(name, seconds) for name, seconds, _ in report.stages]
+        title = f"torch {report.torch}, {report.when}"
+        _write(trace, visible_json(json.dumps(trace_events(report.timeline, title, stages))))
+    return ReportFiles(page=page, trace=trace, steps=len(steps), notes=tuple(notes))
 
 
 def _steps(log: NinjaLog, manifest: Manifest | None, build_dir: Path) -> tuple[tuple[Step, ...], list[str]]:

@@ -69,28 +69,22 @@ def _report_on(task: Task, root: Path) -> SourceReport:
 def _status(task: Task, named: Path | None) -> SourceReport:
     if named is not None and not named.is_dir() and places.temporary_checkout(named).is_dir():
         return SourceReport(action="status", unfinished=(str(places.temporary_checkout(named)),))
+    folders = {task.store / places.SOURCES: None}
     if named is not None:
-        _require_folder(named)
-        parent = (named.parent, *((task.store / places.SOURCES,)))
-        return SourceReport(
-            action="status",
-            checkouts=(describe(task, named),),
-            mirrors=_mirrors(task),
-            unfinished=tuple(
-                str(path) for folder in dict.fromkeys(parent) for path in places.unfinished_folders(folder)
-            ),
-        )
+        checkouts = [describe(task, _require_folder(named))]
+        folders = {named.parent: None} | folders
+    else:
+        checkouts = [describe(task, path, details=False) for path in places.checkouts(task.store)]
     return SourceReport(
         action="status",
-        checkouts=tuple(describe(task, path, details=False) for path in places.checkouts(task.store)),
+        checkouts=tuple(checkouts),
         mirrors=_mirrors(task),
-        unfinished=tuple(str(path) for path in places.unfinished_folders(task.store / places.SOURCES)),
+        unfinished=tuple(str(path) for folder in folders for path in places.unfinished_folders(folder)),
     )
 
 
 def _mirrors(task: Task) -> tuple[tuple[str, str], ...]:
-    mirrors = mirrors_in(task.store / MIRRORS)
-    return tuple((url, str(folder)) for url, folder in mirrors)
+    return tuple((url, str(folder)) for url, folder in mirrors_in(task.store / MIRRORS))
 
 
 def _require_folder(named: Path | None) -> Path:

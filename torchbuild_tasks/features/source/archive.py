@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,7 @@ from torchbuild_tasks.system.archive.unpack import unpack
 from torchbuild_tasks.system.git.fetch import WantedCommit, bring
 from torchbuild_tasks.system.mark import read_marker
 from torchbuild_tasks.system.reading import read_text
-from torchbuild_tasks.system.remove import discard, remove_tree, unfinished_folder
+from torchbuild_tasks.system.remove import discard, unfinished_folder
 
 ARCHIVES: Final[Mapping[str, str]] = {
     ".tar.gz": "tar.gz",
@@ -51,31 +51,15 @@ def unpack_archive(task: Task, word: str, folder: Path | None) -> Path:
         raise SourceError(f"{target} is there already.", next_step="Name another folder: --source PATH")
     task.report.stage(f"unpack {archive.name} into {target}")
     growing = places.make_temporary_checkout(target)
-    outer = growing / "unpacked"
-    with contextlib.ExitStack() as after, lock.hold(growing, "source get"), _remove_around(outer):
+    with contextlib.ExitStack() as after, lock.hold(growing, "source get"):
         after.callback(places.remove_temporary_checkout, growing)
+        outer = after.enter_context(unfinished_folder(growing / "unpacked", SourceError)) / "files"
         # An archive repacked by a distribution lacks targets of its links.
         unpack(archive, ARCHIVES[end], outer, tell=task.report.transfer, name=archive.name, dangling=True)
         tree = _tree(outer, archive)
         places.write_note(tree, places.Note(url=str(archive), word=word))
         places.publish(tree, target)
     return target
-
-
-@contextlib.contextmanager
-def _remove_around(folder: Path) -> Iterator[None]:
-    """Remove the temporary folder before the body (of an interrupted run), and after it."""
-
-    def remove() -> None:
-        with files.translate_errors(SourceError, folder):
-            if folder.is_dir():
-                remove_tree(folder)
-
-    remove()
-    try:
-        yield
-    finally:
-        remove()
 
 
 def _tree(outer: Path, archive: Path) -> Path:

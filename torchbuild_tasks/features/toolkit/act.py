@@ -34,6 +34,7 @@ from torchbuild_tasks.system import files
 from torchbuild_tasks.system.archive.members import RESERVED
 from torchbuild_tasks.system.files import translate_errors
 from torchbuild_tasks.system.remove import is_folder, rename_and_remove, unfinished_folder
+from torchbuild_tasks.values import replace
 
 
 def assemble_toolkit(work: Work) -> Work:
@@ -204,9 +205,7 @@ def _grow(
             complete(growing, note)
             _write_version(growing, mark.version)
             finished = datetime.now(UTC).isoformat(timespec="seconds")
-            write_toolkit_marker(
-                growing, ToolkitMarker(id=mark.id, version=mark.version, parts=mark.parts, finished=finished)
-            )
+            write_toolkit_marker(growing, replace(mark, finished=finished))
             if os.path.lexists(folder):  # of other parts
                 rename_and_remove(folder)
             files.replace(growing, folder)

@@ -317,10 +317,8 @@ def _figures(
     out: frozenset[int],
 ) -> Figures:
     edges = build.edges
-    compiles = [
-        at for at, edge in enumerate(edges) if kind_of(edge.outputs[0]) in CACHEABLE and at not in out
-    ]
-    compiles = [at for at in compiles if not edges[at].phony]
+    kept = [at for at, edge in enumerate(edges) if at not in out and not edge.phony]
+    compiles = [at for at in kept if kind_of(edges[at].outputs[0]) in CACHEABLE]
     hits = choose_hits(compiles, edges, scenario.cache)
     sent = set(compiles) - hits if scenario.servers else set[int]()
     answered = _Hit(question.catalog.cache, tree.history, scenario, choices)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -101,21 +100,13 @@ def _say_remembered(history: History) -> tuple[str, ...]:
 
 def answer_text(answer: Answer) -> str:
     """Return both builds side by side, the longest chain of the second, and the sources of the figures."""
-    rows = [("", "as it is", "what if")]
-    rows += [
-        (name, here, there) for (name, here), (_, there) in zip(*map(_rows, _cases(answer)), strict=True)
-    ]
+    pairs = zip(_rows(answer.here, answer.now), _rows(answer.what_if, answer.then), strict=True)
+    rows = [("", "as it is", "what if"), *((name, here, there) for (name, here), (_, there) in pairs)]
     notes = "".join(f"  {note}\n" for note in answer.notes)
     return f"{columns(rows)}{_chain(answer.then)}{_say_history(answer)}{notes}"
 
 
-def _cases(answer: Answer) -> Iterator[tuple[Scenario, Figures]]:
-    yield answer.here, answer.now
-    yield answer.what_if, answer.then
-
-
-def _rows(case: tuple[Scenario, Figures]) -> list[tuple[str, str]]:
-    scenario, figures = case
+def _rows(scenario: Scenario, figures: Figures) -> list[tuple[str, str]]:
     servers = f"{scenario.servers} of {scenario.server_cores} cores" if scenario.servers else "none"
     return [
         ("cores", f"{scenario.cores:,}"),

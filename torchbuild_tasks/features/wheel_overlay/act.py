@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import io
 import json
 import locale
 import os
@@ -35,7 +34,7 @@ from torchbuild_tasks.errors import (
     RequirementsError,
     UsageError,
 )
-from torchbuild_tasks.facts.wheel import identify, record_row
+from torchbuild_tasks.facts.wheel import identify, record_row, record_text
 from torchbuild_tasks.features.wheel_overlay.choose import (
     choose_members,
     describe_overlay,
@@ -269,7 +268,7 @@ def _install_editable(work: Work, wheel: Wheel, staging: Path) -> None:
         _pip_install(work, (str(path),), f"{wheel.file} asks for it")
     _pip_install(work, ("--force-reinstall", "--no-deps", str(path)), "torch is imported from the checkout")
     # Without UTF-8 mode the pipe has the code page of Windows.
-    argv = (work.plan.environment.python, "-I", "-X", "utf8", "-c", _SITE)
+    argv = (environment.python, "-I", "-X", "utf8", "-c", _SITE)
     captured = process.capture(argv, timeout=60.0)
     info = Path(captured.text.strip()) / f"torch-{wheel.version}.dist-info"
     if captured.rc != 0 or not info.is_dir():
@@ -286,7 +285,7 @@ def _write_editable(wheel: Wheel, path: Path, source: str) -> None:
     texts[f"__editable__.torch-{wheel.version}.pth"] = path_line(source)
     texts[f"{info}/WHEEL"] = _WHEEL_TEXT.encode()
     rows = [record_row(name, data) for name, data in texts.items()]
-    texts[f"{info}/RECORD"] = _csv([*rows, (f"{info}/RECORD", "", "")])
+    texts[f"{info}/RECORD"] = record_text([*rows, (f"{info}/RECORD", "", "")]).encode()
     with zipfile.ZipFile(path, "w") as written:
         for name, data in texts.items():
             written.writestr(name, data)
@@ -313,10 +312,4 @@ def _mark_editable(info: Path, root: Path) -> None:
     rows = [row for row in rows if row and row[0].replace("\\", "/") != name]
     rows.append(list(record_row(name, data)))
     write_atomic(info / "direct_url.json", data, error=RequirementsError)
-    write_atomic(info / "RECORD", _csv(rows), error=RequirementsError)
-
-
-def _csv(rows: Sequence[Sequence[str]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()
+    write_atomic(info / "RECORD", record_text(rows).encode(), error=RequirementsError)

@@ -8,7 +8,12 @@ from typing import Final
 import msgspec
 
 from torchbuild_tasks.catalog.match import variable_row
-from torchbuild_tasks.features.wheel_overlay.choose import CHANGED, PYTHON_PART, Reached
+from torchbuild_tasks.features.wheel_overlay.choose import (
+    CHANGED,
+    PYTHON_PART,
+    Reached,
+    select_blocking,
+)
 from torchbuild_tasks.model import BuildPlan
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.text.words import first_few
@@ -88,8 +93,9 @@ def offer_ways(situation: Situation) -> tuple[Offer, ...]:
     """Return every way in the order of `WAYS`, each with its seconds or its obstacle."""
     changed = first_few([each.path for each in situation.reached])
     compile_needed = f"{changed} must be compiled" if changed else ""
+    blocking = select_blocking(situation.target, situation.reached)
     serves = situation.laid and not situation.mixed and not situation.reached and not situation.decided
-    idle = situation.steps == 0 and (situation.built or (situation.mixed and not _other_changes(situation)))
+    idle = situation.steps == 0 and (situation.built or (situation.mixed and not blocking))
     due = "" if situation.built and situation.steps else _IDLE if idle else situation.no_ninja
     by_ninja = (
         None
@@ -130,19 +136,13 @@ def _why_not_idle(situation: Situation) -> str:
     return situation.no_ninja
 
 
-def _other_changes(situation: Situation) -> list[str]:
-    """Return the changed files that this target does not compile against a wheel's libraries."""
-    if situation.target == CHANGED:
-        return [each.path for each in situation.reached if each.kind != "native"]
-    return [each.path for each in situation.reached if each.part != PYTHON_PART]
-
-
 def _why_not_mixed(situation: Situation) -> str:
     if situation.built:
         return _OWN_BUILD
-    if others := _other_changes(situation):
+    if others := select_blocking(situation.target, situation.reached):
         only_native = all(each.kind == "native" for each in situation.reached)
-        return f"{_TRY} {CHANGED}" if only_native else f"{first_few(others)} must be compiled"
+        names = first_few([each.path for each in others])
+        return f"{_TRY} {CHANGED}" if only_native else f"{names} must be compiled"
     if situation.mixed:
         return ""
     return situation.no_mixing if situation.reached else f"nothing of {PYTHON_PART} has changed"

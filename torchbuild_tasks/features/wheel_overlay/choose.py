@@ -30,6 +30,7 @@ from torchbuild_tasks.text.words import as_word, first_few
 from torchbuild_tasks.values import replace
 
 COMPILED: Final = ("native", "generated", "build")
+_UNNAMED: Final = ("native", "a part that no row names")
 PYTHON_PART: Final = "torch_python"  # the one library that upstream can compile against existing ones
 CHANGED: Final = "changed"  # --target changed: every library that a changed file is compiled into
 # Libraries that are the same with and without CUDA: c10 "should not depend on any library that is …
@@ -77,37 +78,30 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_row(path: str, rows: Iterable[WheelInputRow]) -> WheelInputRow | None:
     """Return the first row with a pattern that matches this path; None if there is none."""
-    for row in rows:
-        if any(fnmatch.fnmatchcase(path, pattern) for pattern in row.paths):
-            return row
-    return None
+    return next((row for row in rows if any(fnmatch.fnmatchcase(path, each) for each in row.paths)), None)
 
 
 def find_reached(
     changed: Iterable[str], untracked: Iterable[str], rows: Sequence[WheelInputRow]
 ) -> tuple[Reached, ...]:
-    """Return the files that an input of the build.
+    """Return the files that are an input of a compile.
 
     Args:
         changed: tracked files that differ; one without a row counts as native code.
         untracked: untracked files; one without a row is the user's own and is left out.
         rows: the rows of wheel_inputs.toml.
     """
-    reached = []
-    for path, known in (*((each, True) for each in changed), *((each, False) for each in untracked)):
-        row = find_row(path, rows)
-        if row is None and known:
-            reached.append(Reached(path=path, kind="native", part="a part that no row names"))
-        elif row is not None and row.kind in COMPILED:
-            reached.append(Reached(path=path, kind=row.kind, part=row.part))
-    return tuple(reached)
+    found = [(path, find_row(path, rows)) for path in changed]
+    found += [(path, row) for path in untracked if (row := find_row(path, rows))]
+    kinds = [(path, *((row.kind, row.part) if row else _UNNAMED)) for path, row in found]
+    return tuple(Reached(path=path, kind=kind, part=part) for path, kind, part in kinds if kind in COMPILED)
 
 
-def select_blocking(plan: BuildPlan, reached: Iterable[Reached]) -> tuple[Reached, ...]:
-    """Return the files that rule a wheel out: all except those that this plan compiles against it."""
-    if plan.way.target == CHANGED:
+def select_blocking(target: str, reached: Iterable[Reached]) -> tuple[Reached, ...]:
+    """Return the files that rule a wheel out: all except those that this --target compiles against it."""
+    if target == CHANGED:
         return tuple(each for each in reached if each.kind != "native")
-    return tuple(each for each in reached if plan.way.target != PYTHON_PART or each.part != PYTHON_PART)
+    return tuple(each for each in reached if target != PYTHON_PART or each.part != PYTHON_PART)
 
 
 def why_other_cuda(wheel: Wheel, plan: BuildPlan, reached: Iterable[Reached]) -> str:
@@ -254,11 +248,9 @@ def choose_members(
     neither was tracked when the wheel was built and has been removed from the checkout since.
     """
     members, unused = [], []
+    own = (f"{wheel.dist_info}/", wheel.dist_info.replace(".dist-info", ".data/"))
     for member in wheel.members:
-        inside = member.name.startswith(
-            (f"{wheel.dist_info}/", wheel.dist_info.replace(".dist-info", ".data/"))
-        )
-        if inside or member.name in tracked:
+        if member.name.startswith(own) or member.name in tracked:
             continue
         if outputs(member.name):
             members.append(member)

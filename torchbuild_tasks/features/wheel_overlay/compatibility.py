@@ -57,16 +57,15 @@ def find_differences(
         ours = here.get(name)
         if ours is not None and (_is_on(theirs), _series(theirs)) != (_is_on(ours), _series(ours)):
             text = f"{name}: the wheel has {theirs or 'nothing'}, and this configuration {ours or 'nothing'}"
-            findings.append(_difference(text, name, theirs))
+            findings.append(obstacle(text, _matching_flag(name, theirs)))
     flags = set(_ABI_FLAG.findall(wheel.get(_FLAGS, "")))
     for flag in sorted(flags ^ set(_ABI_FLAG.findall(here.get(_FLAGS, "")))):
         name, _, value = flag[2:].partition("=")
         if reads is not None and not reads(name):
             continue
-        if flag in flags:
-            findings.append(_difference(f"{flag}: only the wheel is compiled with it", name, value or "1"))
-        else:
-            findings.append(_difference(f"{flag}: only this configuration is compiled with it", name, ""))
+        which, wanted = ("the wheel", value or "1") if flag in flags else ("this configuration", "")
+        text = f"{flag}: only {which} is compiled with it"
+        findings.append(obstacle(text, _matching_flag(name, wanted)))
     return tuple(findings)
 
 
@@ -82,11 +81,10 @@ def find_header_differences(name: str, wheel: str, here: str) -> tuple[Finding, 
     ours = dict(_DEFINED.findall(here))
     differing = sorted(key for key in theirs.keys() | ours if theirs.get(key) != ours.get(key))
     return tuple(
-        _difference(
+        obstacle(
             f"{key} of {name}: the wheel has {_shown(theirs.get(key))}, and this configuration "
             f"{_shown(ours.get(key))}",
-            key,
-            "",
+            _matching_flag(key, ""),
         )
         for key in differing
     )
@@ -94,10 +92,6 @@ def find_header_differences(name: str, wheel: str, here: str) -> tuple[Finding, 
 
 def _shown(value: str | None) -> str:
     return "nothing" if value is None else value or "it defined"
-
-
-def _difference(text: str, name: str, wanted: str) -> Finding:
-    return obstacle(text, _matching_flag(name, wanted))
 
 
 def _is_on(value: str) -> bool | None:

@@ -120,7 +120,12 @@ def find_wheel(work: Work) -> Work:
         misfits.append(obstacle(f"{each.file}: {problem}"))
     _report_places(work, looked)
     if obstacles:  # the nearest comes first
-        raise _refuse_compile(work, obstacles[0].name, obstacles[0].findings)
+        raise PlanRefused(
+            f"Something that is compiled differs between {obstacles[0].name} and this checkout. "
+            "Nothing was changed.",
+            findings=obstacles[0].findings,
+            next_step=f"{_COMPILE} {_time_to_compile(work)}",
+        )
     if not misfits:
         where = "any of these places" if word == AUTO else word
         misfits.append(obstacle(f"no wheel of torch is in {where}"))
@@ -134,14 +139,6 @@ def find_wheel(work: Work) -> Work:
 def _report_places(work: Work, looked: Sequence[str]) -> None:
     if looked:
         work.report.note(f"looked in {'; '.join(looked)}")
-
-
-def _refuse_compile(work: Work, name: str, findings: tuple[Finding, ...]) -> PlanRefused:
-    return PlanRefused(
-        f"Something that is compiled differs between {name} and this checkout. Nothing was changed.",
-        findings=findings,
-        next_step=f"{_COMPILE} {_time_to_compile(work)}",
-    )
 
 
 def _time_to_compile(work: Work) -> str:
@@ -185,7 +182,7 @@ def why_unsuitable_here(work: Planned, wheel: Wheel) -> str:
 
 def find_obstacles(work: Planned, reached: tuple[Reached, ...]) -> tuple[Finding, ...]:
     """Return findings on the changed files that rule a wheel out; none if all can be compiled against it."""
-    rest = select_blocking(work.plan, reached)
+    rest = select_blocking(work.plan.way.target, reached)
     return describe_reach(rest, ninja_targets(work, rest), offer=suggest_target(work.facts, rest))
 
 

@@ -159,7 +159,7 @@ def _wheel_settings(work: Work) -> Mapping[str, str]:
         if _COMPILER_KEY not in report.torch:
             raise BuildFailed(
                 "The wheel's torch does not say how it was built, so nothing can be compiled against it.",
-                looked=tuple(each.detail for each in report.checks if each.outcome == "failed"),
+                looked=tuple(each.detail for each in report.failed),
                 next_step="verify   says what is wrong with it.",
             )
         inputs = {**inputs, SETTINGS: json.dumps(shared_settings(report.torch), sort_keys=True)}
@@ -171,13 +171,13 @@ def _wheel_settings(work: Work) -> Mapping[str, str]:
 def _configured(work: Planned) -> Mapping[str, str]:
     path = work.build_dir / "caffe2" / "core" / "macros.h"
     with translate_errors(BuildFailed, path):
-        return read_settings(read_bytes(path).decode("utf-8", "replace"))
+        return read_settings(_read(path))
 
 
 def _compiler(work: Planned) -> tuple[str, str]:
     """Return CMake's name for the C++ compiler, and its version."""
     for path in (work.build_dir / "CMakeFiles").glob("*/CMakeCXXCompiler.cmake"):
-        settings = dict(_COMPILER_SET.findall(read_bytes(path).decode("utf-8", "replace")))
+        settings = dict(_COMPILER_SET.findall(_read(path)))
         return settings.get("ID", ""), settings.get("VERSION", "")
     return "", ""
 
@@ -320,7 +320,7 @@ def check_change(
     read = [path for path in headers if not sources.isdisjoint(find_readers((path,), includes))]
     with zipfile.ZipFile(wheel.path) as archive:
         for path in read:
-            whole = archive.read(headers[path]).decode("utf-8", "replace")
+            whole = archive.read(headers[path]).decode("utf-8", "surrogateescape")
             findings += find_header_differences(headers[path], whole, _read(work.root / path))
     reads = _reader_of(work, find_included(sources, includes), spread)
     findings += find_differences(theirs, _configured(work), _compiler(work), reads=reads)

@@ -215,7 +215,7 @@ def look_at_situation(question: Question, decide: Decide, store: Path) -> Situat
         if (previous := tree.previous) is not None and "wheel" in previous.inputs:
             situation = replace(situation, laid=True, **_compare_overlay(planned, previous.inputs))
             if previous.inputs.get(TARGET) == CHANGED:
-                return replace(situation, **_look_at_changed(question, decide, situation))
+                return replace(situation, target=CHANGED, **_look_at_changed(question, decide, situation))
             return replace(situation, **_look_at_mixed(question, decide, situation.wheel or AUTO))
         if previous is not None and plan.freshness.needs != "first":
             due = count_due_steps(planned) if plan.way.name == "install" else {"no_ninja": plan.way.because}
@@ -248,7 +248,11 @@ def _look_at_mixed(question: Question, decide: Decide, wheel: str) -> dict[str, 
         return {}
     if obstacle:
         return {"no_mixing": obstacle}
-    due = count_due_steps(planned, PYTHON_PART)
+    return _count_mixed(planned, PYTHON_PART)
+
+
+def _count_mixed(planned: Planned, *targets: str) -> dict[str, Any]:
+    due = count_due_steps(planned, *targets)
     return {"mixed": "steps" in due, "no_mixing": due.get("no_ninja", ""), **due}
 
 
@@ -258,18 +262,17 @@ def _plan_mixed(question: Question, decide: Decide, wheel: str, target: str) -> 
     question = replace(question, request=request)
     planned = Planned(question=question, plan=decide(question))
     if planned.plan.verdict == "refuse":
-        return (
-            planned,
-            f"a compile of {target if target == PYTHON_PART else 'what has changed'} cannot work here",
-        )
-    return planned, planned.plan.freshness.because if planned.plan.freshness.needs != "nothing" else ""
+        what = target if target == PYTHON_PART else "what has changed"
+        return planned, f"a compile of {what} cannot work here"
+    fresh = planned.plan.freshness
+    return planned, fresh.because if fresh.needs != "nothing" else ""
 
 
 def _look_at_changed(question: Question, decide: Decide, situation: Situation) -> dict[str, Any]:
     """Return the steps due for the libraries that the change reaches, if some were compiled here before."""
     planned, obstacle = _plan_mixed(question, decide, situation.wheel or AUTO, CHANGED)
     if obstacle or not (planned.build_dir / BUILD_FILE).is_file():
-        return {"target": CHANGED, **({"no_mixing": obstacle} if obstacle else {})}
+        return {"no_mixing": obstacle} if obstacle else {}
     inputs = question.facts.tree.previous.inputs if question.facts.tree.previous else {}
     named = Path(situation.wheel)
     found = (
@@ -279,15 +282,14 @@ def _look_at_changed(question: Question, decide: Decide, situation: Situation) -
     )
     wheel = next((each for each in found if inputs["wheel"].startswith(f"{each.file} ")), None)
     if wheel is None:
-        return {"target": CHANGED, "no_mixing": "the wheel in this checkout is no longer found"}
+        return {"no_mixing": "the wheel in this checkout is no longer found"}
     spread, findings = check_change(planned, wheel, parse_json(inputs[SETTINGS].encode()), situation.reached)
     if findings:
-        return {"target": CHANGED, "no_mixing": findings[0].text}
+        return {"no_mixing": findings[0].text}
     if replaced_files(spread, wheel, situation.reached) != parse_json(inputs.get(COMPILED, "[]")):
-        return {"target": CHANGED, "mixed": True}
+        return {"mixed": True}
     due = [output for part in spread.due for output in part.files]
-    steps = count_due_steps(planned, "-f", BUILD_FILE, *due) if due else {"steps": 0}
-    return {"target": CHANGED, "mixed": "steps" in steps, "no_mixing": steps.get("no_ninja", ""), **steps}
+    return _count_mixed(planned, "-f", BUILD_FILE, *due) if due else {"mixed": True, "steps": 0}
 
 
 def _look_at_nearest(planned: Planned, request: BuildRequest) -> dict[str, Any]:

@@ -121,25 +121,17 @@ def find_parts(
     """
     names = {member.rpartition("/")[2]: member for member in members}
     producers = {output: edge for edge in build_file.edges for output in edge.outputs}
-    libraries = [
-        edge
-        for edge in build_file.edges
-        if edge.inputs[:1]
-        and edge.inputs[0].endswith(_OBJECTS)
-        and any(_name(output) in names for output in edge.outputs)
-    ]
-    ends = {output for edge in libraries for output in edge.outputs}
+    linked = [edge for edge in build_file.edges if edge.inputs and edge.inputs[0].endswith(_OBJECTS)]
+    files = [{each: names[_name(each)] for each in edge.outputs if _name(each) in names} for edge in linked]
+    libraries = [(edge, own) for edge, own in zip(linked, files, strict=True) if own]
+    ends = {output for edge, _ in libraries for output in edge.outputs}
     return tuple(
         Part(
             name=_name(edge.outputs[0]),
-            files={
-                output: names[_name(output)]
-                for output in dict.fromkeys(edge.outputs)
-                if _name(output) in names
-            },
+            files=own,
             sources=frozenset(place(each) for each in _sources(edge, producers, ends)),
         )
-        for edge in libraries
+        for edge, own in libraries
     )
 
 
