@@ -29,6 +29,7 @@ from torchbuild_tasks.features.diagnosis.kinds import (
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.names import list_names
 from torchbuild_tasks.features.diagnosis.others import Other
+from torchbuild_tasks.features.diagnosis.own_words import leave_out, list_surroundings
 from torchbuild_tasks.features.diagnosis.part import WIDTH, find_component
 from torchbuild_tasks.features.diagnosis.prefix import common_prefix
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
@@ -202,7 +203,9 @@ def _texts(lines: Iterable[Line]) -> Iterator[str]:
 def _adapt(cause: Diagnosis, machine: Machine, known: Mapping[str, str]) -> Diagnosis:
     """Return it with what the log allows of the fix, in its system's words, behind what was done already."""
     fix = add_done(entitle(cause.fix, machine, known), machine.audience, machine.recipe)
-    return msgspec.structs.replace(cause, fix=translate(machine.system, fix, machine.catalog.system_word))
+    typed = translate(machine.system, fix, machine.catalog.system_word)
+    fix = leave_out(typed, list_surroundings(machine), machine.catalog.own_word)
+    return msgspec.structs.replace(cause, fix=fix)
 
 
 def _told_once(known: Iterable[Diagnosis]) -> Iterator[Diagnosis]:
