@@ -32,6 +32,7 @@ from torchbuild_tasks.features.diagnosis.others import Other
 from torchbuild_tasks.features.diagnosis.own_words import leave_out, list_surroundings
 from torchbuild_tasks.features.diagnosis.part import WIDTH, find_component
 from torchbuild_tasks.features.diagnosis.prefix import common_prefix
+from torchbuild_tasks.features.diagnosis.releases import find_unscoped
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.features.diagnosis.signs import read_signs
 from torchbuild_tasks.features.diagnosis.wording import add_done, entitle, translate
@@ -137,6 +138,8 @@ def _read_first(scanner: LogScanner, book: FailureBook, machine: Machine) -> Rea
     machine = machine.for_audience(read_audience(block, scanner.origin))
     unloaded = machine.value("unloaded") or machine.value("warner")
     kind = read_kind(block, kinds, uses_nvcc=scanner.origin.uses_nvcc, unloaded=unloaded)
+    if kind and (unscoped := find_unscoped(kind, machine)):
+        kind = kinds.replace(kind, "api-mismatch", unscoped)
     own = kinds.read_line(block.error, block.error.text.strip())
     error = _first_error(block, met, kind, own)
     names = list_names(kind, machine) if kind else read_signs(machine, block.error.text)
