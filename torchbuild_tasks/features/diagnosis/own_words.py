@@ -26,9 +26,10 @@ _BEHIND: Final = re.compile(r"^(?:[Oo]r|[Ee]lse|[Tt]hen|[Ii]f not,) ")
 
 def list_surroundings(machine: Machine) -> Collection[str]:
     """Return the system and the package manager that the log shows; nothing of what it does not."""
-    system = machine.audience.system
-    named = machine.manager if machine.audience.manager else _OF_SYSTEM.get(system, "")
+    shown = machine.audience.system
+    named = machine.manager if machine.audience.manager else _OF_SYSTEM.get(shown, "")
     manager = "" if named in _BESIDE else named.replace("yum", "dnf")
+    system = shown or ("linux" if manager and manager not in _OF_SYSTEM.values() else "")
     return {each for each in (system, manager) if each}
 
 
@@ -41,8 +42,6 @@ def leave_out(text: str, around: Collection[str], rows: Sequence[OwnWordRow]) ->
         rows: of data/system_words.toml.
     """
     words = [_compiled(row.words) for row in rows if is_foreign(row, around)]
-    if not any(pattern.search(text) for pattern in words):
-        return text
 
     def has_foreign(part: str) -> bool:
         return any(pattern.search(part) for pattern in words)
@@ -74,7 +73,9 @@ def _keep_parts(text: str, has_foreign: Callable[[str], bool]) -> Iterator[str]:
     for sentence in _split(text, "."):
         parts = _split(sentence, ";")
         kept = [part for part in parts if not has_foreign(part)]
-        if kept:
+        if follows and len(kept) == len(parts):
+            yield sentence
+        elif kept:
             first = kept[0] if follows and kept[0] is parts[0] else _begin(kept[0])
             end = "." if sentence.endswith(".") else ""
             yield " ".join((first, *kept[1:])).rstrip(".;") + end
