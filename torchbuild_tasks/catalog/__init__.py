@@ -171,6 +171,7 @@ class Catalog:
     sign = Table(diagnosis.SignRow, "signs.toml")
     premise = Table(diagnosis.PremiseRow, "premises.toml")
     system_word = Table(diagnosis.SystemWordRow, "system_words.toml")
+    own_word = Table(diagnosis.OwnWordRow, "system_words.toml")
     fetcher = Table(diagnosis.FetcherRow, "fetchers.toml")
     compiler_option = Table(diagnosis.CompilerOptionRow, "options.toml")
     std_name = Table(diagnosis.StdNameRow, "std_names.toml")

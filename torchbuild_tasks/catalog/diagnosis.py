@@ -174,3 +174,10 @@ class SystemWordRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     unix: str
     windows: str = ""
     mac: str = ""
+
+
+class OwnWordRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Words of a fix that only some systems know; data/system_words.toml has the columns."""
+
+    words: str
+    of: tuple[str, ...]

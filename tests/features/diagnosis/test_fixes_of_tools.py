@@ -68,6 +68,13 @@ PIP_READ = "pip._vendor.urllib3.exceptions.ReadTimeoutError: HTTPSConnectionPool
         (NO_MODULE.format("hypothesis"), "-m pip install hypothesis", "uv pip"),
         # Who fetched, and why it did not come.
         (ACCESS.format("Could not resolve host: github.com"), "git is told by: git config --global http.proxy", "breaks off"),
+        (ACCESS.format("Could not resolve host: git.corp.example"), "getent hosts git.corp.example", "NAME"),
+        ("C:\\w> git pull\n" + ACCESS.format("Could not resolve host: git.corp.example"), "nslookup git.corp.example", "getent"),
+        ("E: Failed to fetch http://a.org/x  Temporary failure resolving 'a.org'\ndpkg: x", "getent hosts a.org", "nslookup"),
+        # The lines around an error say which of two reasons it has.
+        ("./l.sh: line 5: ./b.sh: cannot execute: required file not found\nb.sh: line 3: cd: $'x\\r': No such file or directory", "dos2unix ./b.sh", "Alpine"),
+        ("./l.sh: line 5: ./b.sh: cannot execute: required file not found", "Alpine", "was saved with"),
+        ("CMake Error at /e/torch/share/cmake/Caffe2/Caffe2Config.cmake:91 (message):\n  Your installed Caffe2 version uses CUDA but I cannot find the CUDA\n  libraries.  Please set the proper CUDA prefixes and / or install CUDA.", "a torch for the CPU", "USE_CUDA=0"),
         (ACCESS.format("Failed to connect to 127.0.0.1 port 7890: Connection refused"), "A proxy on this very machine", "getent"),
         (ACCESS.format("The requested URL returned error: 503"), "nothing here is wrong", "proxy"),
         ("error: RPC failed; curl 92 HTTP/2 stream 5 was not closed cleanly: CANCEL (err 8)", "http.version HTTP/1.1", "getent"),

@@ -165,3 +165,25 @@ def test_poetry_has_no_switch_for_isolation() -> None:
 def test_a_symbol_of_torch_is_named_by_its_library_on_a_mac() -> None:
     log = 'Undefined symbols for architecture arm64:\n  "torch::autograd::THPVariable_Wrap(at::TensorBase)", referenced from:\n      foo in a.o\nld: symbol(s) not found for architecture arm64\n'
     assert "-ltorch_python" in read(log).diagnoses[0].fix
+
+
+_OF_EXTENSION = "g++ -DTORCH_EXTENSION_NAME=x -c a.cpp\na.cpp:10:3: error: {}\n"
+
+
+@each_case(
+    "log, kind, said",
+    [
+        (_OF_EXTENSION.format("'getCurrentCUDAStream' was not declared in this scope"), "api-mismatch", "#include <c10/cuda/CUDAStream.h>"),
+        (_OF_EXTENSION.format("use of undeclared identifier 'symeig'"), "api-mismatch", "up to 1.13"),
+        (_OF_EXTENSION.format("‘CUDAStreamGuard’ was not declared in this scope; did you mean ‘at::cuda::CUDAStreamGuard’?"), "api-mismatch", "Write at::cuda::CUDAStreamGuard"),
+        ('a.cu(3): error: identifier "getCurrentCUDAStream" is undefined\n  at::Tensor x;\n', "api-mismatch", "#include <c10/cuda/CUDAStream.h>"),
+        ("a.cpp(3): error C3861: 'getCurrentCUDAStream': identifier not found\ncl -Iv\\site-packages\\torch\\include", "api-mismatch", "#include <c10/cuda/CUDAStream.h>"),
+        ("a.cpp:1:1: error: 'join' was not declared in this scope; did you mean 'boost::join'?", "api-mismatch", "Write boost::join"),
+        (_OF_EXTENSION.format("'my_function' was not declared in this scope"), "compile-error", ""),
+        ("a.cpp:10:3: error: 'symeig' was not declared in this scope", "compile-error", ""),
+    ],
+)  # fmt: skip
+def test_a_name_without_its_namespace_is_looked_up(log: str, kind: str, said: str) -> None:
+    reading = read(log)
+    assert reading.kind == kind
+    assert said in " ".join(each.fix for each in reading.diagnoses)

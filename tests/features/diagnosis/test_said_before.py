@@ -48,7 +48,7 @@ TREE = """The following packages are incompatible
         (MSVC.format(X64), "x64 Native Tools", "grep -rn"),
         (MSVC.format(X64.replace("library machine type", "Bibliothekcomputertyp").replace("conflicts with target machine type", "steht in Konflikt mit dem Zielcomputertyp")), "x64 Native Tools", "grep -rn"),
         (MSVC.format(X64.replace("x64", "arm").replace("x86", "x64")), "dumpbin /headers", "grep -rn"),
-        (MSVC.format(""), "grep -rn", "Native Tools"),
+        (MSVC.format(""), "findstr /s /n for its name", "Native Tools"),
         # A package that warned of its compiled part, and one that is another.
         (UNBUILT + RAISED.format("xformers"), "built for torch 2.0.1+cu118, and 2.2.0+cu121 is here", "It is raised at"),
         (AO + RAISED.format("torchao"), "for this torch", "It is raised at"),

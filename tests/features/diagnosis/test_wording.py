@@ -14,6 +14,7 @@ from tests.support.for_each import each_case, for_each
 from tests.support.machines import linux_facts, with_tree
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.catalog.diagnosis import FailureRow, SystemWordRow
+from torchbuild_tasks.features.diagnosis.own_words import is_foreign, leave_out
 from torchbuild_tasks.features.diagnosis.show import reading_text, state_text
 from torchbuild_tasks.features.diagnosis.wording import translate
 from torchbuild_tasks.model import Previous, Reading, Running
@@ -71,6 +72,63 @@ def test_a_word_is_one_that_a_fix_has(row: SystemWordRow) -> None:
     fixes += [text for each in catalog.component for text in (each.runtime, *each.fix)]
     fixes += [each.take for each in catalog.gone]
     assert any(re.search(row.unix, text) for text in fixes), row.unix
+
+
+# What a message of that system or package manager alone has as its fix.
+_OF_ITS_MESSAGE = ("{!apt}", "{!other file}", "sudo dpkg", "{!cmake install}", "{!socket}", "{!place}")
+_MARKED = re.compile(r"(?:\{![^{}]*\})*\[([^\]]+)\] ")
+
+
+@each_case(
+    "around", [("windows", "winget"), ("mac", "brew"), ("linux", "apt"), ("linux", "dnf"), ("linux", "apk")]
+)
+def test_each_fix_has_something_that_its_system_knows(around: tuple[str, str]) -> None:
+    catalog = load_catalog()
+    fixes = [(text, row.os) for row in catalog.failure for text in row.fix]
+    fixes += [(text, "") for row in catalog.kind for text in row.fix]
+    fixes += [(text, " ".join(row.systems)) for row in catalog.component for text in (row.runtime, *row.fix)]
+    foreign = [row.words for row in catalog.own_word if is_foreign(row, around)]
+    for text, systems in fixes:
+        marked = _MARKED.match(text)
+        of = [
+            each for each in (marked[1] if marked else systems).split() if each in ("linux", "windows", "mac")
+        ]
+        if (of and around[0] not in of) or any(each in text for each in _OF_ITS_MESSAGE):
+            continue
+        told = leave_out(translate(around[0], text, WORDS), around, catalog.own_word)
+        assert not any(re.search(words, told) for words in foreign), text
+
+
+@each_case(
+    "around, text, left",
+    [
+        ("windows", "Look (ldconfig -p | grep x, PATH; in WSL alone /usr/lib/wsl/lib). Then go on.", "Look (PATH). Then go on."),
+        ("windows", "Raise the limit (ulimit -t, the CI's or scheduler's, timeout).", "Raise the limit (the CI's or scheduler's, timeout)."),
+        ("windows", "ls -l x shows it; take a folder of your own.", "Take a folder of your own."),
+        ("windows", "Take a larger one; sudo dmesg tells.", "Take a larger one."),
+        ("windows", "chmod +x helps. Or write it anew.", "Write it anew."),
+        ("windows", "chmod +x helps.", "chmod +x helps."),
+        ("mac", "free -h shows it. ulimit -f raises it.", "ulimit -f raises it."),
+        ("linux dnf", "By its name (apt-cache search, dnf search, brew search).", "By its name (dnf search)."),
+        ("linux apt", "It is libomp (apt install libomp-dev; on macOS brew install libomp, and OpenMP_ROOT=$(brew --prefix libomp)).", "It is libomp (apt install libomp-dev)."),
+        ("linux", "By its name (apt-cache search, dnf search).", "By its name (apt-cache search, dnf search)."),
+        ("", "free -h shows it (dir on Windows).", "free -h shows it (dir on Windows)."),
+    ],
+)  # fmt: skip
+def test_what_another_system_knows_is_left_out(around: str, text: str, left: str) -> None:
+    assert leave_out(text, around.split(), load_catalog().own_word) == left
+
+
+@each_case(
+    "log, said",
+    [
+        ("C:\\w> docker build .\ncc1plus.exe: out of memory allocating 65536 bytes after a total of 9048576 bytes", "i686"),
+        ("C:\\w> a\nUserWarning: CUDA initialization: Unexpected error from cudaGetDeviceCount(). Did you run some? Error 2: out of memory", "nvcuda.dll"),
+    ],
+)  # fmt: skip
+def test_a_log_of_windows_has_its_own_ways(log: str, said: str) -> None:
+    assert said in told(log)
+    assert "ulimit" not in told(log)
 
 
 @for_each(

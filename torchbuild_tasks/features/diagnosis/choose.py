@@ -29,8 +29,10 @@ from torchbuild_tasks.features.diagnosis.kinds import (
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.names import list_names
 from torchbuild_tasks.features.diagnosis.others import Other
+from torchbuild_tasks.features.diagnosis.own_words import leave_out, list_surroundings
 from torchbuild_tasks.features.diagnosis.part import WIDTH, find_component
 from torchbuild_tasks.features.diagnosis.prefix import common_prefix
+from torchbuild_tasks.features.diagnosis.releases import find_unscoped
 from torchbuild_tasks.features.diagnosis.scan import LogScanner
 from torchbuild_tasks.features.diagnosis.signs import read_signs
 from torchbuild_tasks.features.diagnosis.wording import add_done, entitle, translate
@@ -139,6 +141,8 @@ def _read_first(
     machine = machine.for_audience(read_audience(block, scanner.origin))
     unloaded = machine.value("unloaded") or machine.value("warner")
     kind = read_kind(block, kinds, uses_nvcc=scanner.origin.uses_nvcc, unloaded=unloaded)
+    if kind and (unscoped := find_unscoped(kind, machine)):
+        kind = kinds.replace(kind, "api-mismatch", unscoped)
     own = kinds.read_line(block.error, block.error.text.strip())
     error = _first_error(block, met, kind, own)
     names = list_names(kind, machine) if kind else read_signs(machine, block.error.text)
@@ -205,7 +209,9 @@ def _texts(lines: Iterable[Line]) -> Iterator[str]:
 def _adapt(cause: Diagnosis, machine: Machine, known: Mapping[str, str]) -> Diagnosis:
     """Return it with what the log allows of the fix, in its system's words, behind what was done already."""
     fix = add_done(entitle(cause.fix, machine, known), machine.audience, machine.recipe)
-    return msgspec.structs.replace(cause, fix=translate(machine.system, fix, machine.catalog.system_word))
+    typed = translate(machine.system, fix, machine.catalog.system_word)
+    fix = leave_out(typed, list_surroundings(machine), machine.catalog.own_word)
+    return msgspec.structs.replace(cause, fix=fix)
 
 
 def _told_once(known: Iterable[Diagnosis]) -> Iterator[Diagnosis]:

@@ -90,6 +90,11 @@ _EXPIRED: Final = re.compile(
 _OTHER_NAME: Final = re.compile(
     r"[Hh]ostname mismatch|doesn't match|subject name|NotValidForName|no alternative certificate"
 )
+# The host that could not be looked up, in the words of git and curl, wget, apt, Go, Python and ssh.
+_LOST_HOST: Final = re.compile(
+    r"(?i:resolve(?: (?:host(?:name)?(?: address)?|proxy))?:? |resolving |lookup |look up |host=|enotfound )"
+    r"['\"‘]?((?:[\w-]{1,63}\.)+[a-z]{2,20})\b"
+)
 # A limit on how often one may ask.
 _TOO_MANY: Final = re.compile(r"\b429\b|(?i:rate limit|too many requests)")
 
@@ -104,7 +109,9 @@ def read_fetching(kind: str, line: str, text: str, catalog: Catalog) -> Mapping[
     rows = (*((line, row) for row in catalog.fetcher[:-1]), *((text, row) for row in catalog.fetcher))
     spoken = (row for where, row in rows if any(re.search(mark, where, re.MULTILINE) for mark in row.marks))
     fetcher = next(spoken, None)
+    lost = _LOST_HOST.search(line) or _LOST_HOST.search(text)
     return {
+        "lost host": lost[1] if lost else "NAME",
         **{name: reason if name == reason else "" for name, _ in _REASONS},
         "expired": "expired" if _EXPIRED.search(text) else "",
         "self signed": "self-signed" if re.search(r"self[- ]signed certificate", text) else "",

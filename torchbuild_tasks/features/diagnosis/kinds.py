@@ -19,7 +19,7 @@ from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.features.diagnosis import patterns
 from torchbuild_tasks.features.diagnosis.block import ErrorBlock, Line
 
-_QUOTES: Final = str.maketrans(dict.fromkeys("‘’`„«»‹›「」", "'") | dict.fromkeys("“”", '"'))
+QUOTES: Final = str.maketrans(dict.fromkeys("‘’`„«»‹›「」", "'") | dict.fromkeys("“”", '"'))
 _LEVELS: Final = ("cause", "general", "consequence")
 # The program that reports the error, at the start of the line; the longest names first.
 PROGRAM: Final = re.compile(
@@ -129,7 +129,7 @@ class KindBook:
 
     def read_line(self, line: Line, text: str, *, tested: bool = True) -> Kind | None:
         """Return the kind of the first shape that fits; shapes of tests only for a `tested` program."""
-        text = " ".join(text.translate(_QUOTES).replace("：", ": ").split()).replace(" : ", ": ")
+        text = " ".join(text.translate(QUOTES).replace("：", ": ").split()).replace(" : ", ": ")
         text = text.replace("nrecognised", "nrecognized")
         compiled = COMPILED.match(text)
         raised = patterns.EXCEPTION_LINE.match(text)

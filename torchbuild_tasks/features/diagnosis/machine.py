@@ -101,6 +101,26 @@ _SEARCHES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "apk": {"library": "apk search so:lib{name}.so", "tool": "apk search cmd:{name}"},
 }
+# What a package manager types for the files of a package, and for the package of a file; "" for any other.
+_BY_MANAGER: Final[Mapping[str, Mapping[str, str]]] = {
+    "lists files": {
+        "apt": "dpkg -L",
+        "dnf": "rpm -ql",
+        "zypper": "rpm -ql",
+        "apk": "apk info -L",
+        "pacman": "pacman -Ql",
+        "brew": "brew list",
+        "": "dpkg -L (rpm -ql)",
+    },
+    "tells package": {
+        "apt": "dpkg -S",
+        "dnf": "rpm -qf",
+        "zypper": "rpm -qf",
+        "apk": "apk info -W",
+        "pacman": "pacman -Qo",
+        "": "dpkg -S (rpm -qf)",
+    },
+}
 # What such a search needs first: the list of all files, and a program of its own.
 _BEFORE_SEARCH: Final = {
     "apt": "sudo apt install apt-file && sudo apt-file update",
@@ -166,6 +186,8 @@ class Machine:
             return ""
         if name == "not torch":
             return "" if self.builds_torch else "another build"
+        if typed := _BY_MANAGER.get(name):
+            return typed.get(self.manager.replace("yum", "dnf"), typed[""])
         if name.startswith("package:"):
             return self._install(name.removeprefix("package:"))
         if compiler := _COMPILER.fullmatch(name.removeprefix("offered:")):

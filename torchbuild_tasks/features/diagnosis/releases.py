@@ -14,7 +14,7 @@ from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.cuda import CudaRow
 from torchbuild_tasks.catalog.match import admits, row_version
 from torchbuild_tasks.features.diagnosis.block import Line
-from torchbuild_tasks.features.diagnosis.kinds import COMPILED, Kind, kind_book
+from torchbuild_tasks.features.diagnosis.kinds import COMPILED, QUOTES, Kind, kind_book
 from torchbuild_tasks.features.diagnosis.machine import Machine
 from torchbuild_tasks.features.diagnosis.part import find_component, read_subject
 
@@ -25,6 +25,17 @@ _ARCH: Final = re.compile(r"\b(?:compute|sm)_(\d{2,3}[af]?)\b")
 _NAMESPACES: Final = ("torch", "at", "c10", "caffe2")
 _IN_NAMESPACE: Final = re.compile(r"(?:at|c10|torch)(?:::(?:cuda|native|detail|impl))*")
 _NAME: Final = re.compile(r"\w+")
+# What compilers say of a name that nothing declares, where `using namespace` left its own out.
+_UNDECLARED: Final = re.compile(
+    r"'(?P<gcc>\w{2,80})' (?:was not declared in this scope|has not been declared|does not name a type)"
+    r"|(?:undeclared identifier|unknown type name) '(?P<clang>\w{2,80})'"
+    r"|identifier \"(?P<nvcc>\w{2,80})\" is undefined"
+    r"|C(?:2065|3861): '(?P<msvc>\w{2,80})'"
+)
+_QUALIFIED: Final = re.compile(r"did you mean '((?:\w{1,60}::){1,6}(\w{1,80}))'")
+_USES_TORCH: Final = re.compile(
+    r"\b(?:torch|at|c10)::\w|[/\\](?:ATen|c10|torch)[/\\]|namespace (?:torch|at|c10)\b"
+)
 _HEADER_OF_TORCH: Final = re.compile(r"[/\\](?:ATen|c10|torch[/\\]csrc)[/\\]")
 _OF_TORCH: Final = ("torch", "ATen/", "c10/", "caffe2/", "functorch")
 
@@ -58,6 +69,22 @@ def read_releases(
         "pointed": _POINTED.sub(r"\1.\2", kind.subject) if _POINTED.fullmatch(kind.subject) else "",
         "header since": next(of_headers, ""),
     }
+
+
+def find_unscoped(kind: Kind, machine: Machine) -> Mapping[str, str]:
+    """Return the groups of a name that a source uses without its namespace: torch's, or one that is proposed.
+
+    They are empty for any other error: a name that only this source has is of no release of torch.
+    """
+    line = kind.line.text.translate(QUOTES) if kind.row.id == "compile-error" else ""
+    found = _UNDECLARED.search(line)
+    name = found[found.lastgroup or 0] if found else ""
+    proposed = _QUALIFIED.search(line)
+    if proposed and proposed[2] == name:
+        return {"subject": name, "scope": proposed[1], "qualified": proposed[1]}
+    uses = machine.audience.doing == "extension" or _USES_TORCH.search(machine.audience.text)
+    known = len(name) > 4 and any(row.name == f"::{name}" for row in machine.catalog.torch_name)
+    return {"subject": name, "scope": "torch"} if uses and known else {}
 
 
 def _also(kind: Kind, machine: Machine) -> Mapping[str, str]:
