@@ -60,7 +60,7 @@ def test_a_compiler_whose_library_the_loader_does_not_find(
     others = (tool("g++", system),) if system else ()
     facts = linux_facts(compilers=(tool("g++", version, path), *others), environ={"CXX": path, **more})
     plan = plan_of(replace(facts, tree=tree(version="1.13.1")))
-    assert statuses(plan.findings, "libstdc++") == status
+    assert statuses(plan.findings, "cxx-library") == status
 
 
 HOPELESS = linux_facts(

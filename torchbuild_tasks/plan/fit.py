@@ -126,7 +126,7 @@ def _check_library(decisions: Decisions) -> Iterator[Finding]:
     )
     text += f'runs the loader takes the system\'s ({own}): "version `GLIBCXX_… not found"'
     fix = f"Wherever torch runs: export LD_LIBRARY_PATH={as_word(folder)}/lib64:$LD_LIBRARY_PATH"
-    yield Finding(id="libstdc++", status="warn" if system else "unknown", text=text, fix=fix)
+    yield Finding(id="cxx-library", status="warn" if system else "unknown", text=text, fix=fix)
 
 
 def _system_library(question: Question) -> int:
