@@ -323,6 +323,23 @@ def test_a_cl_without_a_version_resource_is_started(
     assert look_for_compilers(door, Windows())[0].version == version
 
 
+@pytest.mark.parametrize(
+    ("path", "environ", "files", "loaded"),
+    [
+        ("/opt/gxx/bin/g++", {}, {}, False),
+        ("/opt/gxx/bin/g++", {"LD_LIBRARY_PATH": "/x:/opt/gxx/lib64"}, {}, True),
+        ("/opt/gxx/bin/g++", {}, {"/etc/ld.so.conf.d/gxx.conf": "/opt/gxx/lib\n"}, True),
+        ("/usr/bin/g++", {}, {}, None),
+    ],
+)
+def test_whether_the_loader_finds_the_libraries_beside_a_compiler(
+    tmp_path: Path, path: str, environ: dict[str, str], files: dict[str, str], loaded: bool | None
+) -> None:
+    programs = {path: GCC.format(name="g++")}
+    door = machine(tmp_path, programs=programs, environ={"CXX": path, **environ}, files=files)
+    assert look_for_compilers(door)[0].loaded is loaded
+
+
 def test_a_compiler_with_a_sysroot_says_the_c_library_of_its_headers(tmp_path: Path) -> None:
     own, header = "/opt/gxx/bin/g++", "/opt/gxx/sysroot/usr/include/features.h"
     door = machine(tmp_path, programs={own: GCC.format(name="g++")}, environ={"CXX": own})

@@ -22,6 +22,7 @@ VARIABLES = {"CXX": "c++", "CC": "cc"}
 COLLECTIONS = "/opt/rh"
 
 SYSTEM = ("/usr/bin/", "/bin/", "/usr/lib/")  # whose compilers take the system's headers
+LOADER = "/etc/ld.so.conf.d"  # ldconfig(8)
 
 _NUMBERED = re.compile(r"(?:g\+\+|gcc|clang\+\+|clang)-(\d+(?:\.\d+)*)")
 _GENERIC = re.compile(r"(?:.*-)?(g\+\+|gcc|clang\+\+|clang|c\+\+|cc)(?:-\d+(?:\.\d+)*)?")
@@ -211,7 +212,20 @@ def _tool(probe: Probe, candidate: _Candidate, answer: tuple[str, str | None, st
         found_via=candidate.found_via,
         aliases=candidate.aliases,
         libc=libc,
+        loaded=_is_loaded(probe, candidate.path) if name == "g++" and not probe.windows else None,
     )
+
+
+def _is_loaded(probe: Probe, path: str) -> bool | None:
+    """Say whether the loader finds the libraries beside a compiler from outside of the system; else None."""
+    real = probe.realpath(path)
+    if real.startswith(SYSTEM):
+        return None
+    files = ("/etc/ld.so.conf", *(f"{LOADER}/{name}" for name in probe.children(LOADER)))
+    lines = "\n".join(probe.read(file) or "" for file in files).split()
+    named = {probe.realpath(each) for each in (*probe.variable("LD_LIBRARY_PATH").split(":"), *lines) if each}
+    prefix = real.rpartition("/bin/")[0]
+    return any(probe.realpath(f"{prefix}/{folder}") in named for folder in ("lib64", "lib"))
 
 
 def _answer(probe: Probe, path: str, *options: str) -> str:

@@ -30,7 +30,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     `found_via` says how ("PATH", "environment CXX" ...), `looked` where, `aliases` other
     paths to it; `version` is None when it did not say one that could be read. `by_any_python` is a script
     (or a launcher of one) that starts whichever python is first on PATH. `libc` is the C library whose
-    headers a compiler takes, as Host.libc, where it has its own.
+    headers a compiler takes, as Host.libc, where it has its own. `loaded` says of a GCC from outside of the
+    system whether the loader finds the libraries beside it.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     aliases: tuple[str, ...] = ()
     by_any_python: bool = False
     libc: str | None = None
+    loaded: bool | None = None
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -114,11 +114,12 @@ def _check_library(decisions: Decisions) -> Iterator[Finding]:
     folder, _, name = str(tool.path if tool else "").rpartition("/bin/")
     version = parse_version(tool.version) if tool else None
     conda = [python.prefix for python in question.facts.pythons if python.environment == "conda"]
-    ours = folder.startswith(OF_THE_SYSTEM) or folder in conda or "-conda-" in name
+    places = (folder, *(tool.aliases if tool else ()))
+    ours = any(each.startswith(OF_THE_SYSTEM) for each in places) or folder in conda or "-conda-" in name
     if tool is None or tool.name != "g++" or version is None or not folder or ours:
         return
     system = _system_library(question)
-    if (system and version.major <= system) or _finds_library(question, folder):
+    if (system and version.major <= system) or tool.loaded or _links_library(question, folder):
         return
     own = f"of GCC {system}" if system else "if that is older"
     text = (
@@ -126,7 +127,8 @@ def _check_library(decisions: Decisions) -> Iterator[Finding]:
     )
     text += f'runs the loader takes the system\'s ({own}): "version `GLIBCXX_… not found"'
     fix = f"Wherever torch runs: export LD_LIBRARY_PATH={as_word(folder)}/lib64:$LD_LIBRARY_PATH"
-    yield Finding(id="libstdc++", status="warn" if system else "unknown", text=text, fix=fix)
+    sure = system and tool.loaded is False
+    yield Finding(id="cxx-library", status="warn" if sure else "unknown", text=text, fix=fix)
 
 
 def _system_library(question: Question) -> int:
@@ -138,11 +140,10 @@ def _system_library(question: Question) -> int:
     return max(majors) + ahead if majors else 0
 
 
-def _finds_library(question: Question, folder: str) -> bool:
-    """Say whether a variable leads to the libraries of a compiler, or makes them part of torch's."""
+def _links_library(question: Question, folder: str) -> bool:
+    """Say whether flags lead to the libraries of a compiler, or make them part of torch's."""
     names = ("LDFLAGS", "CMAKE_SHARED_LINKER_FLAGS")
-    chosen = (choice.value for name in names if (choice := decide(question, name)))
-    values = (question.facts.environ.get("LD_LIBRARY_PATH", ""), *chosen)
+    values = [choice.value for name in names if (choice := decide(question, name))]
     return any(folder in value or "-static-libstdc++" in value for value in values)
 
 

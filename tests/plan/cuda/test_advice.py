@@ -402,7 +402,9 @@ def test_the_headers_of_the_host_compiler_count(own: str | None, says: str | Non
     told = [f for f in plan_of(facts, cuda=True, set=(f"CXX={gxx}",)).findings if f.id == "cuda-libc"]
     assert [bool(says and says in f.text) for f in told] == ([True] if says else [])
     assert all(
-        "gxx_linux-64=13, " in f.fix and "--set CXX=$CONDA_PREFIX/bin/x86_64-conda" in f.fix for f in told
+        "gxx_linux-64=13 && conda activate gxx, " in f.fix
+        and "--set CXX=$CONDA_PREFIX/bin/x86_64-conda" in f.fix
+        for f in told
     )
 
 

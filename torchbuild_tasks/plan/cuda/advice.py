@@ -356,8 +356,8 @@ def _is_untried(question: Question, best: Candidate, ways: _Ways) -> bool:
 
 def _is_lesser(question: Question, finding: Finding, best: Candidate, ways: _Ways) -> bool:
     """Say whether the plan with a toolkit that puts an error right would ask for another torch."""
-    weak = _is_untried(question, best, ways) or any(each.id == "gpu-code" for each in best.findings)
-    return weak and finding.status == "error"
+    asks = not ways.torch and any(each.id in ("gpu-code", "cuda-toolkit") for each in best.findings)
+    return finding.status == "error" and (asks or _is_untried(question, best, ways))
 
 
 def _driver_for(best: Candidate) -> str:
