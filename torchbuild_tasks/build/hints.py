@@ -126,25 +126,24 @@ def _cache_advice(choice: Choice | None, here: set[str], findings: Sequence[Find
     if choice is None or choice.value != NONE or choice.source != "default":
         return ""
     tool = next((name for name in NAMES if name in here), "")
+    new = _fix_of("cache", findings) or EITHER
     if built_without(choice):
-        return f"{tool} is here: --clean takes it." if tool else _get_cache(findings)
+        return f"{tool} is here: --clean takes it." if tool else new
     # An installed cache that is not used was declined (USE_CCACHE=0), or the user set a launcher.
-    return _get_cache(findings) if choice.because == NOTHING_HERE and not tool else ""
-
-
-def _get_cache(findings: Sequence[Finding]) -> str:
-    offered = next((finding.fix for finding in findings if finding.id == "cache" and finding.fix), "")
-    return offered or EITHER
+    return new if choice.because == NOTHING_HERE and not tool else ""
 
 
 def _linker_advice(choice: Choice | None, here: set[str], findings: Sequence[Finding]) -> str:
     """Return advice about a faster linker, if the compiler's own is used by default."""
     if choice is None or choice.value != "default" or choice.source != "default":
         return ""
-    if option := next((flag for tool, flag in _LINKERS.items() if tool in here), ""):
-        return f"a faster linker does: --linker {option}."
-    offered = next((finding.fix for finding in findings if finding.id == "linker" and finding.fix), "")
-    return f"a faster linker does: {offered}" if offered else ""
+    installed = next((f"--linker {name}." for tool, name in _LINKERS.items() if tool in here), "")
+    faster = installed or _fix_of("linker", findings)
+    return f"a faster linker does: {faster}" if faster else ""
+
+
+def _fix_of(name: str, findings: Sequence[Finding]) -> str:
+    return next((finding.fix for finding in findings if finding.id == name and finding.fix), "")
 
 
 def program_kind(name: str) -> str:
