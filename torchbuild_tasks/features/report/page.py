@@ -87,6 +87,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 def render(page: Page, report: Report) -> str:
     """Return the page."""
     steps = [each.step for each in report.timeline]
+    this = f"this one, {report.result}" if report.part else "this one"
     return fill(
         page.html,
         {
@@ -104,9 +105,7 @@ def render(page: Page, report: Report) -> str:
             "kinds": _kinds(steps),
             "memory": memory_table(report.peaks),
             "cache": cache_table(report.caches, report.hits),
-            "builds": builds_table(
-                report.builds, steps, report.hits, f"this one, {report.result}" if report.part else "this one"
-            ),
+            "builds": builds_table(report.builds, steps, report.hits, this),
             "changes": changes_table(report.differences, len(report.gone), report.source),
             "footer": escape(f"Source: {report.source}. Times of steps: {report.log}."),
             "data": script_json(_payload(report)),
