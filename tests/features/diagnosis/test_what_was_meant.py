@@ -27,6 +27,10 @@ _BUILT = "no suitable image found.  Did find:\n\t/env/libomp.dylib: cannot load 
         # A Visual Studio that CMake remembers, and none at all.
         (_CMAKE.format("CMakeLists.txt:11", "PROJECT", "  Generator\n\n    Visual Studio 16 2019\n\n  could not find specified instance of Visual Studio:\n\n    E:/visual 3"), "E:/visual 3", "Install Visual"),
         (_CMAKE.format("CMakeLists.txt:11", "PROJECT", "  Generator\n\n    Visual Studio 16 2019\n\n  could not find any instance of Visual Studio."), "Install Visual", "remembers"),
+        (_CMAKE.format("CMakeLists.txt:2", "PROJECT", "  Generator\n\n    Visual Studio 17 2022\n\n  could not find specified instance of Visual Studio:\n\n    C:/BuildTools\n\n  The directory exists, but the instance is not known to the Visual Studio\n  Installer, and no 'version=' field was given."), "C:/BuildTools,version=", "remembers"),
+        (_CMAKE.format("CMakeLists.txt:3", "project", "  The CMAKE_CXX_COMPILER:\n\n    C:/Program Files/VC/14.29/bin/cl.exe\n\n  is not a full path to an existing compiler tool."), "an update replaces", "Build Tools with the workload"),
+        ('CMake Error: CMake was unable to find a build program corresponding to "Ninja".  CMAKE_MAKE_PROGRAM is set to "/tmp/pip-build-env-x/overlay/bin/ninja".', "so that the paths stay", "build tool."),
+        (_CMAKE.format("C:/p/CMakeLists.txt:3", "project", "  Running\n\n   'C:/old/ninja.exe' '--version'\n\n  failed with:\n\n   The system cannot find the file specified"), "Find what names C:/old/ninja.exe", "git status"),
         # A message that is cut off in a word, and one without its quotation marks.
         (_CMAKE.format("/t/share/cmake/Caffe2/Caffe2Config.cmake:100", "message", "  Your installed Caffe2 version uses cuDNN but I cannot find the cuD").partition("\n\n--")[0], "CUDNN_LIBRARY_PATH", "switch off"),
         ("ImportError: /c/lib/libstdc++.so.6: version GLIBCXX_3.4.29 not found (required by /c/a.so)", "libstdcxx-ng", "traceback"),
@@ -46,6 +50,8 @@ _BUILT = "no suitable image found.  Did find:\n\t/env/libomp.dylib: cannot load 
         ("OSError: libc10_cuda.so: cannot open shared object file: No such file or directory", "one for CPUs", "ROCm"),
         (_DYLD.format("/Users/a/libtorch", "tried: '/x'"), "/Users/a/libtorch/lib", "install both again"),
         (_DYLD.format("/env/torch", "tried: '/x'"), "install both again", "ln -s"),
+        ("ImportError: dlopen(/Users/me/a/_C.so, 0x0002): Library not loaded: @rpath/libc10.dylib\n  Referenced from: /Users/me/a/_C.so\n  Reason: tried: '/x'", "import torch before the extension", "install both again"),
+        ("ImportError: dlopen(/v/torch/_C.so, 2): Library not loaded: @rpath/libc10.dylib\n  Referenced from: /v/torch/_C.so\n  Reason: tried: '/x'", "install both again", "import torch before"),
         (_DYLD.format("/env/torch", _BUILT), "newer one", "install both again"),
         ("CUDA SETUP: Loading binary C:\\k\\venv\\lib\\bitsandbytes\\libbitsandbytes_cuda118.so...\nargument of type 'WindowsPath' is not iterable", '"bitsandbytes>=0.43"', "LD_LIBRARY_PATH variable"),
         # A traceback whose head is not in the log; what a submodule stops at.
