@@ -100,7 +100,7 @@ RUST = "{}      running build_rust\n      error: can't find Rust compiler"
         (GLIBCXX.format("spack/opt/spack/torch"), "spack load gcc", "conda install"),
         (GLIBCXX.format("miniconda3/envs/a"), "conda install", "spack"),
         (LOADED.format("libmkl_sycl_blas.so.4"), "nothing is to be compiled again", "Build again"),
-        (LOADED.format("libown.so"), "Build again", "its maker"),
+        (LOADED.format("libown.so"), "build it again", "its maker"),
         # A part of a package that CMake has found.
         (TARGET.format("-- Found Boost: /usr/lib/cmake/Boost (found version 1.74)\n"), "COMPONENTS", "apt install"),
         (TARGET.format("-- Found BoostX: /usr/lib\n"), "apt install", "COMPONENTS"),

@@ -96,7 +96,7 @@ def _read_others(
         part = scanner.of_part(other.number, common_prefix(text))
         part.feed_block(text)
         reading = _read_first(part.found, part, book, machine)
-        repeats = reading.status == "clean" or (other.is_of_pip and reading.status == "unknown")
+        repeats = reading.status == "clean" or (other.may_repeat and reading.status == "unknown")
         repeats = repeats or (other.of_cmake and not reading.kind.startswith("missing-"))
         if not repeats and _cause_of(reading) not in told:
             told.add(_cause_of(reading))

@@ -109,6 +109,12 @@ _MILD: Final = any_of(
     r"^Vulnerability [A-Z][\w ./()-]{1,60}:\s",  # lscpu
     r"\bCould not collect$",  # torch's collect_env
     r"^The item was not found\.$",  # CMake's --debug-find
+    # Says where an error, if there is one, is to be reported, or what to do then.
+    r"^(?!.*(?i:error\s?[:!(]|fatal|exception|fail|could not|cannot|unable))(?:.*\b)?"
+    r"(?i:(?:please|kindly|and|to|can|should) (?:also )?(?:submit|report|send|attach|include|paste|file)\b"
+    r".{0,80}\b(?:errors?|bugs?|issues?|problems?|tracebacks?|crash\w*)\b)",
+    r"^\W*(?i:if|in case|when(?:ever)?|should|for) (?i:you |there |this |it |any |of |an? )(?:\w+ ){0,3}?"
+    r"(?i:errors?|problems?|issues?|fails?|crash\w*|failures?)\b",
     # Announces what follows.
     r"^\w.{0,80}\b(?i:g[eo]t(?:ting)?|see|me?et|follow(?:s|ing)|this|these|same|shows?|encounter(?:ed)?|with)"
     r" (?:\w+ ){0,3}(?i:errors?|messages?|logs?)\W{0,2}:$",

@@ -35,7 +35,7 @@ _DRIVE: Final = 2  # characters of C:, which looks like the name of an exception
 # A compiler's error at a line of a file.
 COMPILED: Final = re.compile(
     r"(?P<file>(?:[A-Za-z]:)?[^\s:(|'\"][^:|'\"]{0,400}?)(?::\d+(?::\d+)?|\(\d+(?:,\d+){0,3}\))"
-    r" ?:? ?(?:fatal |catastrophic )?error\b"
+    r" ?:? ?(?:fatal |catastrophic )?#?error\b"
 )
 # A module of CMake's own that looks for a package, and asks pkg-config only as one of its ways.
 _OF_CMAKE: Final = re.compile(
@@ -67,6 +67,11 @@ _NO_COMPILERS: Final = (
 _OF_UNLOADED: Final = ("missing-feature", "no-kernel", "script-fault")
 # The same of what a file of that very package lacks.
 _OF_ITS_FILE: Final = ("undefined-symbol", "undefined-at-load")
+# A variable of CMake in whose place a path should stand: what find_path or find_library found none for.
+_UNFOUND: Final = re.compile(
+    r"(?:\S{0,200}/)?(?P<name>([A-Za-z]\w{0,60}?)(?:_(?:INCLUDES?|LIBRAR(?:Y|IES)|LIB|DIRS?|ROOT|HOME|PATH|EXECUTABLE"
+    r"|PROGRAM|COMMAND|CORE|RELEASE|DEBUG))*)-NOTFOUND(?:/\S{0,200})?"
+)
 # What Windows says of a file, although nothing is wrong but the length of its path.
 _FILES: Final = ("missing-file", "missing-source", "missing-header", "build-graph")
 _PATH_OF_WINDOWS: Final = re.compile(r"(?:['\"“(]|: )([A-Za-z]:[/\\][^'\"”):\n]{1,2000})")
@@ -219,6 +224,8 @@ def read_kind(
     started = any(_EXECUTES.search(line.text) for line in block.lines)
     if kind.row.id == "missing-file" and (started or PROGRAM.fullmatch(f"{kind.subject}:")):
         return book.replace(kind, "missing-tool", kind.groups)
+    if unfound := _UNFOUND.fullmatch(kind.subject):
+        return book.replace(kind, "missing-package", {"subject": unfound[2], "unfound": unfound["name"]})
     if deep := _deep_path(kind):
         return book.replace(kind, "path-too-long", {"subject": deep})
     return kind

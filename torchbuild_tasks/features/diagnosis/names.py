@@ -66,6 +66,12 @@ _ADVICE: Final = re.compile(
     r"|[Yy]ou (?:can|may|must|need|should|have to)"
     r"|To \w[\w '-]{3,60}, (?:run|use|set|try|pass|add))\b \S.{5,300}"
 )
+_SENTENCE: Final = re.compile(r"(?<=[.!?]) ")
+# One that only silences what it says.
+_SILENCES: Final = re.compile(
+    r"\bto (?:ignore|override|suppress|silence|skip|disable|bypass) (?:this|the|it\b|that)|own risk"
+    r"|IGNORE|OVERRIDE|SUPPRESS"
+)
 # A program that the loader could not start, and what a missing library was needed by.
 _STARTED: Final = re.compile(
     r"(?m)^\s*(?!.*Error: )(?:\S{1,60}: )?(\S{1,300}?): (?:symbol lookup error"
@@ -208,7 +214,13 @@ def _advice(line: str, text: str) -> str:
     """Return the sentence of a message that tells its reader what to do; "" where there is none."""
     paragraph = " ".join(" ".join(text.partition(line)[2].splitlines()[1:10]).split())
     paragraph = paragraph.partition("Call Stack (most recent")[0]
-    found = _ADVICE.search(line.strip()) or (_ADVICE.search(paragraph) if "(message)" in line else None)
+    return _advise(line.strip()) or (_advise(paragraph) if "(message)" in line else "")
+
+
+def _advise(text: str) -> str:
+    """Return the first sentence with an advice and what follows it, without what silences the message."""
+    kept = " ".join(each for each in _SENTENCE.split(text) if not _SILENCES.search(each))
+    found = _ADVICE.search(kept)
     return f"{found[0].strip().rstrip('.')}." if found else ""
 
 

@@ -3,11 +3,12 @@
 Ninja writes all that a command said below its `FAILED:`, and pip below its own mark. make names the target
 later, and mixes the words of several commands: an error is of the target that has the name of its file, else
 of the one that make names next. For MSBuild the file itself is named, with its project behind the message.
-CMake reads on after most of its errors, and names the place of each.
+CMake reads on after most of its errors, and names the place of each. What is typed at a prompt begins anew.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Final
@@ -16,6 +17,7 @@ import msgspec
 
 _MOST: Final = 12  # targets; who builds on after so many errors reads the log
 _LINES: Final = 60  # of a target
+_LONGEST: Final = 400  # lines of what came of a command at a prompt
 _FOLLOW: Final = 5  # lines below a compiler's error
 _FAILED: Final = re.compile(
     rb"\bFAILED: (?:\[code=\d+\] )?(\S{1,400})|\berror: (subprocess-exited-with-error)"
@@ -35,6 +37,12 @@ _COLOURS: Final = re.compile(rb"\x1b\[[\d;]{0,20}[A-Za-z]")
 # What make says of itself, which follows from an error.
 _OF_MAKE: Final = re.compile(rb"\bg?make(?:\.exe)?(?:\[\d+\])?: |recipe for target .{1,400} failed")
 _PIP: Final = "pip"
+# A prompt with a command behind it: of a shell, with user and machine, of PowerShell and of cmd.
+_PROMPT: Final = re.compile(
+    rb"(?m)^(?:\$ |(?:\([\w.-]{1,40}\) )?[\w.-]{1,40}@[\w.-]{1,60}:[^\s$#]{0,200}[$#] ?"
+    rb"|PS [A-Z]:[^>\n]{0,200}> ?|[A-Z]:\\[^>\n]{0,200}>)(?=[\w./(&\"])"
+)
+_TYPED: Final = 1024 * 1024  # bytes at the start of a log in which prompts are looked for
 
 
 class Other(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,11 +52,12 @@ class Other(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     lines: tuple[bytes, ...]
     of_cmake: bool = False
+    typed: bool = False
 
     @property
-    def is_of_pip(self) -> bool:
-        """Return whether it is a step of pip, whose lines may only repeat that something failed."""
-        return self.target == _PIP
+    def may_repeat(self) -> bool:
+        """Return whether it is of pip, or of a command that was typed, and may only repeat what failed."""
+        return self.target == _PIP or self.typed
 
 
 class Others:
@@ -59,6 +68,8 @@ class Others:
         self._errors: dict[bytes, tuple[int, list[bytes]]] = {}  # of compilers, by the name of the file
         self._made: dict[bytes, tuple[int, list[bytes]]] = {}  # of make, what stands above each target
         self._cmake: dict[bytes, tuple[int, list[bytes]]] = {}  # of CMake, by the place
+        self._typed: list[tuple[int, list[bytes]]] = []  # what came of each command at a prompt
+        self._seen = 0
         self._open: list[bytes] | None = None
         self._ends = _ENDS
 
@@ -75,13 +86,19 @@ class Others:
             Other(target=place.decode("utf-8", "replace"), number=number, lines=tuple(lines), of_cmake=True)
             for place, (number, lines) in self._cmake.items()
         ]
-        several = (each for each in (failed, unread) if len(each) > 1)
+        typed = [
+            Other(target="", number=number, lines=tuple(lines), typed=True) for number, lines in self._typed
+        ]
+        several = (each for each in (failed, unread, typed) if len(each) > 1)
         return sorted((other for each in several for other in each), key=lambda other: other.number)
 
     def feed_block(self, block: bytes, number: int) -> None:
         """Look at many lines, of which the first has this number."""
         if b"\x1b" in block:
             block = _COLOURS.sub(b"", block)
+        if self._seen < _TYPED:
+            self._feed_typed(block, number)
+        self._seen += len(block)
         if self._open is not None:
             self._open = self._take(self._open, block, 0)
         if any(sign in block for sign in _SIGNS):
@@ -104,6 +121,17 @@ class Others:
             self._below.append((target, number + block.count(b"\n", 0, begins), lines))
             self._ends = _ENDS
             self._open = self._take(lines, block, ends + 1)
+
+    def _feed_typed(self, block: bytes, number: int) -> None:
+        prompts = [found.start() for found in _PROMPT.finditer(block)]
+        for begins, ends in itertools.pairwise((0, *prompts, len(block))):
+            lines = block[begins:ends].split(b"\n")[:-1]
+            if begins in prompts and len(self._typed) < _MOST:
+                self._typed.append((number + block.count(b"\n", 0, begins), lines))
+            elif self._typed and begins not in prompts:
+                self._typed[-1][1].extend(lines)
+        for _, lines in self._typed:
+            del lines[_LONGEST:]
 
     def _feed_cmake(self, block: bytes, number: int) -> None:
         for found in _OF_CMAKE.finditer(block):

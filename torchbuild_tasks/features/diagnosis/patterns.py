@@ -57,6 +57,7 @@ _COMPILER: Final = any_of(
     r"^(?:nvc(?:\+\+)?|nvfortran|pgcc|pgc\+\+|pgfortran)-(?:Error|Fatal)-",
     r"^(?:NVC(?:\+\+)?|NVFORTRAN|PGCC|PGC\+\+|PGFTN|PGF9[05]|F90|F77)-[SF]-\d{4}-",
     r"^LLVM ERROR: |^[\w+-]{1,40} \(LLVM option parsing\): ",
+    r"^[^\s:|]{1,300}:\d+:\d+: #error ",
     r"^ptxas \S{1,300}, line \d+; (?:error|fatal) *:",
     rf"(?:^|[\s:]){NUMBER}\s?[:：]",
 )
@@ -164,6 +165,9 @@ _HARMLESS: Final = any_of(
     r"^ok \d+\b|^checking \S.{0,300}\.\.\. |They have been ignored, or old ones used",  # autoconf, apt
     r"^configure: error: in [`'].{1,300}':$",  # what is wrong comes next
     r'^wine: failed to open L".{0,60}\\rundll32\.exe"',  # a prefix that is being made
+    # The reader of a pipe has closed it, as head does.
+    r"^ERROR: Pipe to stdout was broken$"
+    r"|\b(?:[Ww]rite error|(?:standard output|stdout)\W{0,3}): ?[Bb]roken pipe$",
     r"^debconf: (?:delaying|unable to initialize|falling)|^#\d+ CANCELED$",
 )
 _TOOL: Final = (

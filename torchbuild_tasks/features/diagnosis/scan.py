@@ -501,10 +501,11 @@ class LogScanner:
                 return
             kind = "words"
         if kind:
-            leads = self._quoted() if text.startswith("SyntaxError: ") else self._leads()
+            within = kind == "python" and not patterns.is_traceback(text)
+            leads = (self._quoted() if within else []) or self._leads()
             alone = leads or not (kind == "words" or patterns.is_headline(text))
             near = [] if alone else self._complaints_above()
-            shape = "words" if kind == "python" and not patterns.is_traceback(text) else kind
+            shape = "words" if within else kind
             self._suspect = self._block = Block(kind, [*leads, *near, line], shape)
             above = (self._line(*recent).text for recent in reversed(self._recent) if recent[1].strip())
             self._block.announced = patterns.attempt(next(above, ""))
@@ -573,10 +574,10 @@ class LogScanner:
         return leads
 
     def _quoted(self) -> list[Line]:
-        """Return the place and the source line that Python quotes before it cannot read a file."""
-        lines = [self._line(*recent) for recent in itertools.islice(reversed(self._recent), 3)]
-        at = next((index for index, line in enumerate(lines) if _PLACE.match(line.text)), -1)
-        return lines[at::-1] if at >= 0 else []
+        """Return the places and source lines of a traceback whose first line is not in this log."""
+        above = (self._line(*recent) for recent in reversed(self._recent))
+        lines = list(itertools.takewhile(lambda line: line.text.startswith("  "), above))
+        return lines[::-1] if any(_PLACE.match(line.text) for line in lines) else []
 
 
 def _gives_reason(text: str) -> bool:
