@@ -208,7 +208,7 @@ def test_a_configure_that_failed_and_was_done_again_is_no_failure() -> None:
 # Rows for messages that torch's own build alone writes, and those of its packaging.
 _OF_TORCH = {
     *("torch-own-module", "cmake-install-prefix-env", "pocketfft", "cuda-version-unsupported-ci", "numa-h"),
-    *("old-tree-deps", "glibc-version", "too-many-resources"),
+    *("old-tree-deps", "glibc-version", "too-many-resources", "setup-shim"),
 }
 _BY_PIP = "Building wheels for collected packages: zork\n{}\nERROR: Failed building wheel for zork\n"
 
