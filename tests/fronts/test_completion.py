@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.powershell import strings
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.fronts import completion
@@ -22,7 +23,7 @@ def test_every_shell_has_a_script_of_every_command(shell: str, command: str) -> 
     assert all(name in text or name.replace("_", "-") in text for name in SESSIONS)
 
 
-@pytest.mark.parametrize("command", completion.COMMANDS)
+@each_case("command", completion.COMMANDS)
 def test_powershell_can_read_its_script(command: str) -> None:
     assert "--help" in strings(completion.script("powershell", command))
 

@@ -29,7 +29,7 @@ def test_every_flag_of_a_verb_is_taken(verb: str) -> None:
         assert parse(verb, words) == request_of(verb, **values)
 
 
-@pytest.mark.parametrize("verb", ["plan", "env", "verify", "replay"])
+@each_case("verb", ["plan", "env", "verify", "replay"])
 def test_a_plan_is_shown_as_build_would_make_it(verb: str) -> None:
     """Both decide what comes from PyPI, also where they stand in the environment."""
     assert parse(verb, [*actions(verb).values(), "--offline", "--machine-tools"]).machine_tools
@@ -67,7 +67,7 @@ def test_ways_to_write_them(words: list[str], wanted: dict[str, Any]) -> None:
     assert parse("build", words) == BuildRequest(**wanted)
 
 
-@pytest.mark.parametrize("short", sorted(SHORT))
+@each_case("short", sorted(SHORT))
 def test_short_forms_mean_the_long_ones(short: str) -> None:
     value = example(short)
     words = spelled(short, value)
@@ -112,7 +112,7 @@ def test_what_is_refused_is_named(verb: str, words: list[str], says: str) -> Non
     assert caught.value.exit_code == 2
 
 
-@pytest.mark.parametrize(("verb", "words"), [("python", ["-c", "pass"]), ("run", ["ls", "/"])])
+@each_case(("verb", "words"), [("python", ["-c", "pass"]), ("run", ["ls", "/"])])
 def test_words_for_a_program_are_told_where_they_stand(verb: str, words: list[str]) -> None:
     with pytest.raises(UsageError) as caught:
         parse(verb, words)
@@ -141,7 +141,7 @@ def test_where_the_nearest_is_known_the_others_are_not_listed() -> None:
     assert caught.value.next_step == "All of its flags: torchbuild build --help"
 
 
-@pytest.mark.parametrize("flag", ["--dry", "--debug", "--echo", "--list"])
+@each_case("flag", ["--dry", "--debug", "--echo", "--list"])
 def test_a_flag_of_the_runner_is_no_flag_of_a_verb(flag: str) -> None:
     """`nox -s build_cpu -- --dry` must not build; Invoke has flags of these names."""
     with pytest.raises(UsageError) as caught:
@@ -170,7 +170,7 @@ def test_no_two_flags_share_a_name(verb: str) -> None:
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("words", "says"),
     [
         ([], "helpers needs an action"),
@@ -207,7 +207,7 @@ def test_an_action_may_be_called_like_a_verb() -> None:
 # ---------------------------------------------------------------- actions that take a further word
 
 
-@pytest.mark.parametrize(
+@each_case(
     "words",
     [
         ["join", "big:10600", "--token-file", "t"],
@@ -242,7 +242,7 @@ def test_what_follows_the_further_word_is_the_next_task() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("words", "ref"),
     [
         (["get", "2.9"], "2.9"),

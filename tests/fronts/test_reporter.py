@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.fronts import reporter
 from torchbuild_tasks.fronts.reporter import ConsoleReporter, bar_width, between
 
@@ -318,7 +319,7 @@ def test_the_time_left_is_that_of_the_history_while_it_knows_one(
     assert "12:34" not in second
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("seconds", "spread", "text"),
     [(7200.0, 2.0, "1:00 h to 4:00 h"), (4500.0, 1.5, "50 min to 1:52 h"), (20.0, 2.0, "1 min to 1 min")],
 )

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.fronts.reporter import Transfers
 from torchbuild_tasks.text.show import size_text
 
@@ -54,7 +55,7 @@ def test_an_unknown_size_has_no_time_left(clock: list[float]) -> None:
     assert said([(0, 0, None), (2, 4000, None)], clock) == ["mkl.7z: 4.0 kB, 2.0 kB/s"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("count", "text"),
     [(0, "0 bytes"), (999, "999 bytes"), (1000, "1.0 kB"), (2_500_000, "2.5 MB"), (10**9, "1.0 GB")],
 )

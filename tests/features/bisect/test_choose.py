@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.bisect.choose import (
     Bisection,
@@ -29,7 +30,7 @@ ONE = Bisection(
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("code", "verdict"),
     [
         (0, "good"),
@@ -70,7 +71,7 @@ def test_the_memory_comes_back_as_it_was() -> None:
     assert f"being tried: {'f' * 40}" in log_text(memory)
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"schema": "x"}', b'{"schema": 99}', b'{"schema": 1}'])
+@each_case("data", [b"", b"{", b"[]", b'{"schema": "x"}', b'{"schema": 99}', b'{"schema": 1}'])
 def test_a_memory_that_cannot_be_read_is_an_error_in_words(data: bytes) -> None:
     with pytest.raises(UsageError):
         read_bisection(data, "x")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.machines import ask, base_python, linux_facts, python, tool
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import RequirementsError, UsageError
@@ -41,7 +42,7 @@ def test_a_complete_machine_misses_nothing() -> None:
     assert (made.missing, made.commands) == ((), ())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("distribution", "needed", "faster"),
     [
         (
@@ -72,7 +73,7 @@ def test_every_manager_has_its_own_words(distribution: str, needed: str, faster:
     assert (kinds["g++"], kinds["ccache"]) == ("needed", "faster")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("distribution", "crb", "epel"),
     [
         (

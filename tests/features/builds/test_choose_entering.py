@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.errors import NotBuilt
 from torchbuild_tasks.features.builds.act import enter_build
 from torchbuild_tasks.features.builds.choose import HOOKS, PROFILES, entry_line
@@ -13,7 +14,7 @@ from torchbuild_tasks.options import SHELLS, BuildRequest
 from torchbuild_tasks.plan.settings import check_settings
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@each_case("shell", SHELLS)
 def test_every_shell_has_a_line_a_hook_and_a_profile(shell: str) -> None:
     line = entry_line(shell, "/src/it's here", "debug")
     assert line.count("\n") == 0

@@ -119,7 +119,7 @@ def test_no_error_and_no_value_shows_a_password(kind: str, secret: str) -> None:
         assert f"{secret}zq" not in repr(remote)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "wanted"),
     [
         ("redis://host", "redis://host"),
@@ -135,7 +135,7 @@ def test_logins_are_taken_out_of_any_text(text: str, wanted: str) -> None:
 # ---------------------------------------------------------------- a Remote Execution API
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("address", "settings"),
     [
         ("reapi://host:8980", {"RECC_SERVER": "http://host:8980"}),
@@ -149,7 +149,7 @@ def test_the_address_of_a_remote_execution_api(address: str, settings: dict[str,
     assert not remote.secrets
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("address", "says"),
     [
         ("reapi://host", "names no port"),

@@ -8,6 +8,7 @@ import pytest
 from packaging.version import Version
 
 from tests.support.caches import CCACHE, SCCACHE, ask_cache
+from tests.support.for_each import each_case
 from tests.support.machines import linux_facts, modern_tree, settings, tool, with_tree
 from tests.support.windows import windows_facts
 from torchbuild_tasks.errors import UsageError
@@ -41,7 +42,7 @@ def launchers(cache: ChosenCache) -> set[str]:
 # ---------------------------------------------------------------- by the figures
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("tools", "cpp", "nvcc"),
     [
         ((CCACHE, SCCACHE), "/usr/bin/ccache", "/usr/bin/ccache"),
@@ -73,7 +74,7 @@ def test_on_windows_it_is_sccache_by_a_path_that_cmake_can_read() -> None:
     assert "USE_CCACHE" not in made
 
 
-@pytest.mark.parametrize(("root", "given"), [("/src/a$b", {}), ("/src", {"cache_dir": "/var/$USER"})])
+@each_case(("root", "given"), [("/src/a$b", {}), ("/src", {"cache_dir": "/var/$USER"})])
 def test_ccache_is_left_out_where_it_would_look_for_a_variable(root: str, given: dict[str, Any]) -> None:
     cache = chosen(ask_cache(with_tree(having(CCACHE), root=root), **given))
     assert (cache.choice.value, launchers(cache)) == ("none", set())
@@ -96,7 +97,7 @@ def test_a_cpu_build_has_no_launcher_for_cuda() -> None:
 # ---------------------------------------------------------------- by the user's word
 
 
-@pytest.mark.parametrize(("word", "wanted"), [("ccache", "ccache 4.7.5"), ("sccache", "sccache 0.16.0")])
+@each_case(("word", "wanted"), [("ccache", "ccache 4.7.5"), ("sccache", "sccache 0.16.0")])
 def test_one_is_named(word: str, wanted: str) -> None:
     assert chosen(ask_cache(cache=word)).choice.value == wanted
     said = chosen(ask_cache(said=settings({"cache": word}))).choice
@@ -115,7 +116,7 @@ def test_an_unknown_word_is_refused() -> None:
         chosen(ask_cache(cache="scache"))
 
 
-@pytest.mark.parametrize("word", ["ccache", "sccache"])
+@each_case("word", ["ccache", "sccache"])
 def test_one_that_is_not_here_is_a_warning_and_nothing_more(word: str) -> None:
     question = ask_cache(linux_facts(), cache=word)
     cache = chosen(question)
@@ -135,7 +136,7 @@ def test_a_launcher_of_the_users_own_is_never_touched() -> None:
     assert launchers(chosen(ask_cache(set=(f"{CXX}=",)))) == set()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("environ", "compiler"),
     [
         ({"CXX": "ccache g++"}, None),
@@ -185,7 +186,7 @@ def test_the_sample_gets_no_switches_of_pytorch() -> None:
     assert not {"USE_CCACHE", "USE_PRECOMPILED_HEADERS"} & set(made)
 
 
-@pytest.mark.parametrize("tree", [None, modern_tree()])
+@each_case("tree", [None, modern_tree()])
 def test_precompiled_headers_are_warned_about(tree: Any) -> None:
     facts = having(CCACHE, environ={"USE_PRECOMPILED_HEADERS": "1"}, **({"tree": tree} if tree else {}))
     question = ask_cache(facts)
@@ -228,7 +229,7 @@ def test_a_finished_tree_without_a_cache_stays_so() -> None:
     assert chosen(ask_cache(facts, clean=True)).choice.value == "ccache 4.7.5"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "previous",
     [
         Previous(result="failed", inputs={}),
@@ -250,9 +251,7 @@ def test_an_address_takes_sccache_for_everything() -> None:
     assert "secret" not in repr(cache)
 
 
-@pytest.mark.parametrize(
-    "flags", [{"cache": "redis://host?mode=ro"}, {"cache": "redis://host", "cache_read_only": True}]
-)
+@each_case("flags", [{"cache": "redis://host?mode=ro"}, {"cache": "redis://host", "cache_read_only": True}])
 def test_reading_only(flags: dict[str, Any]) -> None:
     assert chosen(ask_cache(**flags)).read_only
 
@@ -359,7 +358,7 @@ def test_an_address_without_sccache_leaves_the_ccache_that_is_here() -> None:
     assert values(chosen(ask_cache(having(CCACHE), cache="sccache"))) == {}
 
 
-@pytest.mark.parametrize("cache", ["ccache", "none", "redis://host", "reapi://other:1"])
+@each_case("cache", ["ccache", "none", "redis://host", "reapi://other:1"])
 def test_a_server_that_compiles_is_the_cache_too(cache: str) -> None:
     with pytest.raises(UsageError, match="is a cache, too"):
         chosen(ask_cache(having(RECC, CCACHE), distribute="reapi://big:8980", cache=cache))

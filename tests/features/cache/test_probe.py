@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.caches import free_port
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.cache.address import Remote
 from torchbuild_tasks.features.cache.probe import why_unreachable
 
@@ -42,7 +43,7 @@ def asked(port: int, kind: str = "redis", **changes: Any) -> str:
     return why_unreachable(remote, seconds=0.5)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("replies", "login", "reason"),
     [
         ((b"+PONG\r\n",), {}, ""),
@@ -61,7 +62,7 @@ def test_redis(replies: tuple[bytes, ...], login: dict[str, str], reason: str) -
     assert bool(said) is bool(reason)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reply", "login", "reason"),
     [
         (b"VERSION 1.6.18\r\n", {}, ""),
@@ -76,7 +77,7 @@ def test_memcached(reply: bytes, login: dict[str, str], reason: str) -> None:
     assert bool(said) is bool(reason)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "status", "reason"),
     [
         ("webdav", "200 OK", ""),
@@ -93,7 +94,7 @@ def test_the_web(kind: str, status: str, reason: str) -> None:
     assert bool(said) is bool(reason)
 
 
-@pytest.mark.parametrize("kind", ["redis", "memcached", "webdav", "s3"])
+@each_case("kind", ["redis", "memcached", "webdav", "s3"])
 def test_no_server_and_silence(kind: str) -> None:
     closed = free_port()
     web = "http://127.0.0.1:{}/" if kind in ("webdav", "s3") else ""
@@ -104,7 +105,7 @@ def test_no_server_and_silence(kind: str) -> None:
         assert time.monotonic() - start < 30  # hang guard
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("replies", "reason"),
     [
         ((b"\0\0\6\4\0\0\0\0\0\0\3\0\0\0d",), ""),

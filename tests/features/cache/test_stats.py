@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.cache.stats import (
     add_reports,
     ccache_difference,
@@ -59,7 +58,7 @@ def test_sccache_is_counted_as_a_difference() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", "null", "[]", '{"stats": 1}', '{"stats": {}}'])
+@each_case("text", ["", "null", "[]", '{"stats": 1}', '{"stats": {}}'])
 def test_an_answer_that_cannot_be_read_is_none(text: str) -> None:
     assert sccache_report(answer(), text) is None
 
@@ -133,7 +132,7 @@ def test_lines() -> None:
     assert hit_rate(CacheReport(tool="ccache")) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("report", "first", "drifted", "said"),
     [
         (CacheReport(tool="ccache", hits={"C/C++": 99}, misses={"C/C++": 1}), False, False, ""),

@@ -6,9 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.support.capabilities import needs_fifo
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.closure.act import Files, find_closure, read_loader
 
 REPORT: dict[str, Any] = {
@@ -36,9 +35,7 @@ def test_without_a_python_nothing_is_loaded() -> None:
     assert find_closure("", {}).problem == "no Python was found"
 
 
-@pytest.mark.parametrize(
-    ("path", "folders"), [(r'C:\a;"C:\b c";;', (r"C:\a", r"C:\b c")), ("", ()), (None, ())]
-)
+@each_case(("path", "folders"), [(r'C:\a;"C:\b c";;', (r"C:\a", r"C:\b c")), ("", ()), (None, ())])
 def test_the_loader_of_a_process_of_windows(path: str | None, folders: tuple[str, ...]) -> None:
     loader = read_loader(REPORT, {} if path is None else {"PATH": path})
     assert loader.search_path == folders

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.closures import Values, lib, shelf
 from tests.support.for_each import each_case
 from torchbuild_tasks.catalog import load_catalog
@@ -23,7 +21,7 @@ def test_a_row_is_the_first_that_knows_its_own_files(row: object) -> None:
         assert found.what == row.what or "*" in pattern, name  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "what"),
     [
         ("libtorch_cpu.so", "part of torch"),

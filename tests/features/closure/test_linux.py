@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.support.closures import Values, lib, shelf
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.closure.graph import Graph
 from torchbuild_tasks.features.closure.linux import walk_elf
 from torchbuild_tasks.model.closure import Image, Loader
@@ -29,7 +28,7 @@ def where(graph: Graph, name: str) -> tuple[str, str]:
 EVERYWHERE = [lib(f"/{place}/liba.so") for place in ("rpath", "ld", "runpath", "cached", "lib", "wheel")]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("root", "gone", "found"),
     [
         ({"rpath": ("/rpath",)}, "", ("/rpath/liba.so", "RPATH of _C.so")),
@@ -68,7 +67,7 @@ def test_the_rpath_of_the_executable_counts_for_all() -> None:
     assert where(graph, "liba.so") == ("/conda/lib/liba.so", "RPATH of python")
 
 
-@pytest.mark.parametrize("folder", ["$ORIGIN/lib", "${ORIGIN}/lib", "/t/$LIB", "/t/lib/../lib"])
+@each_case("folder", ["$ORIGIN/lib", "${ORIGIN}/lib", "/t/$LIB", "/t/lib/../lib"])
 def test_names_in_a_folder_are_expanded(folder: str) -> None:
     graph = walk(lib(ROOT, "libz.so", runpath=(folder,)), lib("/t/lib/libz.so"), lib="lib")
     assert where(graph, "libz.so")[0] == "/t/lib/libz.so"
@@ -132,7 +131,7 @@ def test_each_missing_library_is_reported_once_the_nearest_first() -> None:
     assert graph.breaks[2].chain == (ROOT, "/cached/liba.so")
 
 
-@pytest.mark.parametrize("image", [None, Image(real=ROOT, damage="empty"), lib(ROOT, machine="x86")])
+@each_case("image", [None, Image(real=ROOT, damage="empty"), lib(ROOT, machine="x86")])
 def test_a_root_that_cannot_be_loaded(image: Image | None) -> None:
     [broken] = walk(*([image] if image else [])).breaks
     assert broken.path == ROOT

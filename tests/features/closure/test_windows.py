@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import pytest
-
 from tests.support.closures import Values, lib
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.closure.choose import close
 from torchbuild_tasks.model.closure import Break, FoundLibrary, Image, Loader, Symbol
 
@@ -42,7 +41,7 @@ def cpu(*needed: str, **columns: Any) -> Image:
     return lib(f"{LIB}\\torch_cpu.dll", *needed, **columns)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("folders", "how"),
     [
         ((LIB, "C:\\p", "C:\\add", SYSTEM, "C:\\path"), "beside the DLL that is loaded"),
@@ -83,7 +82,7 @@ def test_a_name_is_found_whatever_its_letters() -> None:
     assert sum(each.name.lower() == "c10.dll" for each in libraries) == 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("image", "kind"),
     [
         (lib(f"{LIB}\\uv.dll", machine="x86"), "other machine"),
@@ -113,7 +112,7 @@ def test_a_function_that_the_dll_lacks() -> None:
     assert (found.kind, found.library, found.wanted) == ("symbol", "c10.dll", ("f",))
 
 
-@pytest.mark.parametrize(("release", "warned"), [((14, 38), True), ((14, 42), False), ((0, 0), False)])
+@each_case(("release", "warned"), [((14, 38), True), ((14, 42), False), ((0, 0), False)])
 def test_a_runtime_older_than_the_toolset_is_a_warning(release: tuple[int, int], warned: bool) -> None:
     old = lib("C:\\p\\msvcp140.dll", release=release)
     _, breaks = closed(cpu("MSVCP140.dll", linker=(14, 42)), old)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.caches import free_port
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.cluster.ask import WRONG_TOKEN, ask
 from torchbuild_tasks.model import Cluster
 
@@ -47,7 +48,7 @@ def test_what_it_has() -> None:
     assert b"Accept: application/json" in heard[0]
 
 
-@pytest.mark.parametrize(("status", "problem"), [("400 Bad Request", ""), ("401 Unauthorized", WRONG_TOKEN)])
+@each_case(("status", "problem"), [("400 Bad Request", ""), ("401 Unauthorized", WRONG_TOKEN)])
 def test_the_token_is_tried_without_a_job(status: str, problem: str) -> None:
     with scheduler(http("200 OK", STATUS), http(status)) as (url, heard):
         assert ask(url, "t0ken").problem == problem
@@ -55,7 +56,7 @@ def test_the_token_is_tried_without_a_job(status: str, problem: str) -> None:
     assert b"Authorization: Bearer t0ken" in heard[1] and heard[1].endswith(b"\r\n\r\n")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "reply",
     [
         http("404 Not Found"),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from tests.support.for_each import each_case
 from tests.support.machines import ask, linux_facts, modern_tree, settings
 from tests.support.windows import windows_facts
 from torchbuild_tasks.features.cluster.choose import ChosenDistribution, choose_distribution
@@ -54,7 +53,7 @@ def test_one_of_each_is_written_in_the_singular() -> None:
     assert made.choice and made.choice.value == "http://big:10600: 1 server, 1 core"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("cores", "cpus", "local", "jobs"),
     [
         (1, 64, "1", 20),  # one core feeds no more
@@ -86,7 +85,7 @@ def test_from_the_settings_file() -> None:
     assert made.choice and made.choice.source == "torchbuild.toml"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("cluster", "says", "fix"),
     [
         (None, "the facts come from a dump", ""),
@@ -148,7 +147,7 @@ def test_only_ninja_has_pools() -> None:
     assert pools(generator="Unix Makefiles") == {}
 
 
-@pytest.mark.parametrize("name", ["CMAKE_JOB_POOLS", "CMAKE_JOB_POOL_LINK"])
+@each_case("name", ["CMAKE_JOB_POOLS", "CMAKE_JOB_POOL_LINK"])
 def test_the_user_s_own_pool_stays(name: str) -> None:
     assert pools(set=(f"{name}=x",)) == {}
 

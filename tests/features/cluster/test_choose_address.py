@@ -9,7 +9,7 @@ from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.cluster.choose import file_name, host_and_port, listening, scheduler_url
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "url", "name"),
     [
         ("big", "http://big:10600", "big-10600"),
@@ -59,7 +59,7 @@ def test_a_password_in_it_is_not_repeated() -> None:
     assert "secret" not in refused.value.what + refused.value.next_step
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "shown", "parts"),
     [
         ("10.0.0.2", "10.0.0.2:10501", ("10.0.0.2", 10501)),
@@ -75,7 +75,7 @@ def test_where_one_listens(text: str, shown: str, parts: tuple[str, int]) -> Non
     assert host_and_port(shown) == parts
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "says"),
     [
         ("big", "is not an IP address"),

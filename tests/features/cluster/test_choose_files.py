@@ -6,8 +6,6 @@ import base64
 import json
 import tomllib
 
-import pytest
-
 from tests.support.for_each import each_case
 from torchbuild_tasks.features.cluster.choose import address_in, client_file, scheduler_file, server_file
 
@@ -21,7 +19,7 @@ def test_a_scheduler_s() -> None:
     }
 
 
-@pytest.mark.parametrize("listen", ["", "0.0.0.0:10501"])
+@each_case("listen", ["", "0.0.0.0:10501"])
 def test_a_server_s(listen: str) -> None:
     folder = '/srv/a "b"\\c/ü'
     text = server_file(

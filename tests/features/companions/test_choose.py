@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from packaging.version import Version
 
+from tests.support.for_each import each_case
 from tests.support.machines import ask, found, linux_facts, plan_of, settings, tree, with_tree
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import UsageError
@@ -46,7 +47,7 @@ def test_a_companion_that_wants_any_cmake_gets_one_that_torch_can_be_built_with(
     assert "<4" in installed[1]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("word", "path", "url", "ref"),
     [
         ("torchvision", "", "", ""),
@@ -63,7 +64,7 @@ def test_a_word_is_a_name_a_folder_or_an_address(word: str, path: str, url: str,
     assert (wanted.row.name, wanted.path, wanted.url, wanted.ref) == ("torchvision", path, url, ref)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("word", "text"),
     [
         ("torchvison", "did you mean torchvision"),
@@ -141,7 +142,7 @@ def test_a_release_with_the_stable_abi_fits_every_later_torch() -> None:
     assert "stable ABI" in found(plan.findings, "torchaudio").text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("seen", "status", "text"),
     [
         (source("0.23.0a0"), "ok", "builds with torch 2.8.0a0"),

@@ -51,7 +51,7 @@ def test_a_word_is_a_folder_an_address_or_a_project(
     assert seen == (name, path, url, ref, requirement)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("word", "text"),
     [
         ("my-ext=", "nothing after its ="),
@@ -106,7 +106,7 @@ def test_what_is_for_gpus_only_is_refused_for_a_torch_without() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("asks", "status"),
     [((), "ok"), (("torch>=2.0",), "ok"), (("torch==2.8.0",), "ok"), (("numpy", "torch==2.9.0"), "error")],
 )
@@ -180,7 +180,7 @@ def test_a_pin_counts_as_pip_counts_it() -> None:
     assert without_torch(("torch>=2", "ninja", "no name at all", "TORCH")) == ("ninja",)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("word", "archs", "warned"),
     [
         ("flash-attn", "7.5", True),
@@ -197,7 +197,7 @@ def test_kernels_for_newer_gpus_are_told_before_they_are_compiled(
     assert [f"and torch is built for {archs}" in text for text in texts] == [True] * warned
 
 
-@pytest.mark.parametrize(("cuda", "warned"), [("11.5", True), ("11.8", False)])
+@each_case(("cuda", "warned"), [("11.5", True), ("11.8", False)])
 def test_a_toolkit_that_its_build_refuses_is_told(cuda: str, warned: bool) -> None:
     facts = cuda_facts(toolkit(cuda), tree=tree(version="1.13.1"))
     texts = [
@@ -214,7 +214,7 @@ def test_what_is_for_another_system_is_told() -> None:
     assert "warn" not in statuses(plan_of(facts(), with_extension=("vllm",)).findings, "vllm")
 
 
-@pytest.mark.parametrize("name", ["vllm", "transformer-engine"])
+@each_case("name", ["vllm", "transformer-engine"])
 def test_what_is_imported_with_a_part_of_torch_needs_that_part(name: str) -> None:
     cuda = cuda_facts(toolkit("12.8"), tree=tree(version="2.8.0a0"))
     plan = plan_of(cuda, cuda=True, arch="8.6", preset="minimal", with_extension=(name,))

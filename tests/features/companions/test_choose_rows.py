@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
@@ -48,7 +47,7 @@ def test_the_newest_release_that_builds_against_a_torch(
     assert (row and row.version) == version
 
 
-@pytest.mark.parametrize("name", ["torchvision", "torchaudio"])
+@each_case("name", ["torchvision", "torchaudio"])
 def test_rows_ascend_and_their_specifiers_parse(name: str) -> None:
     rows = releases_of(load_catalog(), name)
     assert len({row.version for row in rows}) == len(rows) > 10

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests.support.for_each import each_case
 from tests.support.preflight import RecordingReporter
 from torchbuild_tasks.errors import SourceError
 from torchbuild_tasks.features.companions import sdist
@@ -27,7 +28,7 @@ PAGE = f"""<!DOCTYPE html><html><body>
 </body></html>"""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wanted", "version"),
     [("my-ext", "1.0"), ("my-ext==1.5", "1.5"), ("my-ext>=1.1", "1.6rc1"), ("my-ext==2.0", None)],
 )
@@ -42,7 +43,7 @@ def test_a_file_has_its_address_and_its_hash() -> None:
     assert (first.url, first.sha256) == ("https://host/files/my_ext-1.0.tar.gz", HASH)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("page", "link", "taken"),
     [
         ("https://host/simple/x/", "file:///home/me/x-1.0.tar.gz", False),

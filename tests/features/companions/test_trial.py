@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import BuildFailed
 from torchbuild_tasks.features.companions.trial import cmake_archs, modules_of, plain_archs, read_wheel
@@ -21,7 +22,7 @@ def test_architectures_are_spelled_as_they_are_read() -> None:
     assert plain_archs("") == cmake_archs("") == ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("archs", "built"),
     [("8.6", "80"), ("8.0;8.9;9.0a+PTX", "80;90"), ("12.1", "120"), ("7.5", ""), ("7.5;10.3f", "100")],
 )
@@ -33,7 +34,7 @@ def test_an_architecture_that_an_extension_passes_over_gets_the_code_that_runs_t
     assert plain_archs(archs, row.archs) == built
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("names", "modules"),
     [
         (("my_ext/__init__.py", "my_ext/_C.so", "tests/__init__.py"), ("my_ext",)),

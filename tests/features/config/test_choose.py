@@ -63,7 +63,7 @@ def test_the_file_lists_the_values_of_a_key_that_has_few() -> None:
     assert not by_key["jobs"].endswith(": ")
 
 
-@pytest.mark.parametrize("settings", [Settings(), BOTH])
+@each_case("settings", [Settings(), BOTH])
 def test_the_file_says_what_counts_and_can_be_read_again(settings: Settings) -> None:
     text = file_text(keys(BuildRequest(), settings), "x")
     again = check_settings("t.toml", tomllib.loads(text), {})

@@ -9,6 +9,7 @@ import pytest
 
 from tests.features.container.test_choose import contain, workstation
 from tests.support.capabilities import needs_symlinks
+from tests.support.for_each import each_case
 from torchbuild_tasks.errors import ContainerError
 from torchbuild_tasks.features.container import act
 from torchbuild_tasks.features.container.act import write_files
@@ -98,7 +99,7 @@ def test_only_what_an_earlier_tool_wrote_goes(tmp_path: Path) -> None:
     assert mine.exists() and not old.exists()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("said", "advice"),
     [
         (

@@ -12,6 +12,7 @@ import yaml
 
 from tests.support import jetsons
 from tests.support.cuda import cuda_facts, gpu
+from tests.support.for_each import each_case
 from tests.support.machines import ask, linux_facts, plan_of_question, settings, tree
 from torchbuild_tasks.catalog import GIB, load_catalog
 from torchbuild_tasks.errors import ContainerError, PlanRefused, UsageError
@@ -62,7 +63,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@each_case("name", CASES)
 def test_golden(name: str) -> None:
     """A new file is written by: TORCHBUILD_GOLDEN=1 python -m pytest tests/features/container."""
     container = CASES[name]()
@@ -79,7 +80,7 @@ def test_golden(name: str) -> None:
         assert text.encode() == golden.read_bytes(), golden.name
 
 
-@pytest.mark.parametrize("name", CASES)
+@each_case("name", CASES)
 def test_the_files_are_what_their_formats_say(name: str) -> None:
     """compose.yaml read again says what the command line says; devcontainer.json is JSON."""
     container = CASES[name]()
@@ -94,7 +95,7 @@ def test_the_files_are_what_their_formats_say(name: str) -> None:
     assert data["hostRequirements"] == {"gpu": "optional"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("facts", "flags", "base"),
     [
         (linux_facts(), {}, "debian:bookworm"),
@@ -132,7 +133,7 @@ def test_jobs_follow_the_memory_limit() -> None:
     assert "the container's memory limit" in jobs.because
 
 
-@pytest.mark.parametrize(("total", "limit"), [(64 * GIB, 56 * GIB), (4 * GIB, 3 * GIB), (GIB, GIB // 2)])
+@each_case(("total", "limit"), [(64 * GIB, 56 * GIB), (4 * GIB, 3 * GIB), (GIB, GIB // 2)])
 def test_an_eighth_of_the_memory_stays_outside(total: int, limit: int) -> None:
     facts = linux_facts(memory=Memory(total=total, available=total))
     assert int(choose_memory(facts, 0, ROWS["podman"]).value) == limit
@@ -150,7 +151,7 @@ def test_a_checkout_that_cannot_be_written_to_is_no_fault_of_an_image() -> None:
     assert refused.value.findings[0].text.startswith("/src/torch cannot be written to")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("facts", "flags", "says"),
     [
         (jetsons.xavier_nx(), {"cuda": True}, "Jetson with L4T 35.2.1"),
@@ -178,7 +179,7 @@ def test_a_dollar_in_a_path_is_none_of_composes_variables() -> None:
     assert "/src/$HOME x," in show.devcontainer(container)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("mirrors", "image"),
     [
         ((), "docker.io/library/debian:bookworm"),

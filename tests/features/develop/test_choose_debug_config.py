@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.support.for_each import each_case
 from tests.support.machines import found
 from torchbuild_tasks.features.develop.choose import BOTH, Debugging, findings, launch_lists, task_lists
 from torchbuild_tasks.values import replace
@@ -19,7 +18,7 @@ READY = Debugging(
 )
 
 
-@pytest.mark.parametrize(("windows", "kind"), [(False, "cppdbg"), (True, "cppvsdbg")])
+@each_case(("windows", "kind"), [(False, "cppdbg"), (True, "cppvsdbg")])
 def test_the_compound_names_entries_that_are_there(windows: bool, kind: str) -> None:
     lists = launch_lists(READY, "/src/pytorch", windows)
     entries = {entry["name"]: entry for entry in lists["configurations"][1]}
@@ -54,7 +53,7 @@ def test_nothing_stands_in_the_way() -> None:
     assert {finding.id for finding in findings(READY, True)} == {"debug-info"}, "no gdb and no Yama there"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "id", "told"),
     [
         ({"gdb": None}, "gdb", "package gdb"),
@@ -72,7 +71,7 @@ def test_what_stands_in_the_way_is_a_warning_with_its_cure(
     assert told in finding.fix
 
 
-@pytest.mark.parametrize("seen", [(), (("/x/libc10.so", None),)])
+@each_case("seen", [(), (("/x/libc10.so", None),)])
 def test_what_is_not_known_is_reported(seen: tuple[tuple[str, bool | None], ...]) -> None:
     known = replace(READY, debug_info=seen)
     assert found(findings(known, False), "debug-info").status == "unknown"

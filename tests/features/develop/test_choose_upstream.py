@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.develop.act import run_tests
 from torchbuild_tasks.features.develop.choose import (
@@ -32,7 +33,7 @@ node   0   1
 """
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("only", "file"),
     [
         (None, "run_test.py"),
@@ -45,7 +46,7 @@ def test_all_tests_or_one_file(only: str | None, file: str) -> None:
     assert argv_of_tests("/py", only, ("-k", "a b")) == ("/py", file, "-k", "a b")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("only", "module"),
     [(None, "benchmark_all_test"), ("add", "pt.add_test"), ("pt/add_test.py", "pt.add_test")],
 )
@@ -59,7 +60,7 @@ def test_the_node_with_most_of_the_cores_that_may_be_used() -> None:
     assert pin_to_node("numactl", TWO, {3, 4, 5}) == ("numactl", "--cpunodebind=1", "--membind=1")
 
 
-@pytest.mark.parametrize("said", ["", "No NUMA available on this system", "node 0 cpus:\n"])
+@each_case("said", ["", "No NUMA available on this system", "node 0 cpus:\n"])
 def test_nothing_is_pinned_where_there_is_no_node(said: str) -> None:
     assert pin_to_node("numactl", said, range(8)) == ()
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.features.doctor.views import check, checks, health
 from tests.support.cuda import cuda_facts, toolkit
 from tests.support.for_each import each_case
@@ -49,7 +47,7 @@ def test_search_paths_into_conda() -> None:
     assert check("conda", linux_facts(), own).status == "warn"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "entry", ["/opt/conda/lib", "/home/ada/miniforge3/envs/t/lib", "/home/ada/Anaconda3/lib", "/x/micromamba"]
 )
 def test_a_conda_that_is_not_active_is_known_by_its_folder(entry: str) -> None:
@@ -77,7 +75,7 @@ def test_a_compiler_of_the_environment_is_not_one_of_condas_root() -> None:
     assert check("conda", facts, health(environ={"CONDA_PREFIX": CONDA})).status == "ok"
 
 
-@pytest.mark.parametrize(("version", "status"), [("3.8.0", "warn"), ("3.11.7", "ok")])
+@each_case(("version", "status"), [("3.8.0", "warn"), ("3.11.7", "ok")])
 def test_compiler_compat_matters_to_old_pythons_alone(version: str, status: str) -> None:
     old = python(executable=f"{CONDA}/bin/python", environment="conda", prefix=CONDA, version=version)
     seen = health(conda_linkers=(f"{CONDA}/compiler_compat/ld",))
@@ -145,7 +143,7 @@ def test_the_stand_in_for_the_driver_is_for_linking_only() -> None:
     assert (finding.status, "/usr/local/cuda/lib64/stubs" in finding.text) == ("warn", True)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("settings", "id", "status"),
     [
         ({}, "git", "ok"),

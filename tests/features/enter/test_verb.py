@@ -7,6 +7,7 @@ from pathlib import PurePath
 import psutil
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.enter import verb
 from torchbuild_tasks.features.enter.verb import shell_of, with_python
 from torchbuild_tasks.system.attached import as_shells_say
@@ -22,7 +23,7 @@ def test_without_a_build_nothing_but_the_env_file_counts() -> None:
     assert with_python({"PATH": "/usr/bin"}, "", "", ":") == {"PATH": "/usr/bin"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("environ", "parents", "windows", "argv"),
     [
         ({"SHELL": "/usr/bin/fish"}, (), False, ("/usr/bin/fish",)),
@@ -57,7 +58,7 @@ def test_parents_are_named_as_far_as_they_can_be_read(monkeypatch: pytest.Monkey
     assert verb._parents() == ("python.exe", "pwsh.exe")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("code", "windows", "said"),
     [(7, False, 7), (-11, False, 139), (7, True, 7), (0xC0000005, True, -1073741819), (0xFFFFFFFF, True, -1)],
 )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from tests.support.for_each import each_case
 from tests.support.machines import ask, found, linux_facts, plan_of, settings, statuses, tree
 from tests.support.windows import ROOT, windows_facts
 from torchbuild_tasks.catalog.rows import HelperRow
@@ -55,7 +54,7 @@ def test_magma_comes_with_cuda_only() -> None:
     assert not [name for name in ids(machine("12.4"), cpu=True) if name.startswith("magma")]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("build_type", "configuration"),
     [("Release", "release"), ("Debug", "debug"), ("RelWithDebInfo", "release"), ("MinSizeRel", "release")],
 )
@@ -77,7 +76,7 @@ def test_without_a_magma_for_it_torch_is_built_without() -> None:
     assert "12.6" in choice.because
 
 
-@pytest.mark.parametrize("flags", [(), ("USE_MAGMA=1",)])
+@each_case("flags", [(), ("USE_MAGMA=1",)])
 def test_from_2_12_on_magma_is_there_only_for_who_asks(flags: tuple[str, ...]) -> None:
     facts = machine("13.0")
     plan = plan_of(replace(facts, tree=replace(facts.tree, version="2.14.1")), cuda=True, set=flags)
@@ -192,7 +191,7 @@ def test_lines_mark_what_is_wanted() -> None:
     assert len(lines) > 20
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("environ", "wanted"),
     [
         ({"BLAS": "MKL"}, True),
@@ -205,7 +204,7 @@ def test_a_variable_may_ask_for_a_helper_as_well_as_decline_it(environ: dict[str
     assert ("mkl-2020.2.254" in ids(machine(**environ))) is wanted
 
 
-@pytest.mark.parametrize(("value", "count"), [("1", 1), ("0", 0)])
+@each_case(("value", "count"), [("1", 1), ("0", 0)])
 def test_use_magma_says_whether(value: str, count: int) -> None:
     assert len(magma(machine("12.4", USE_MAGMA=value))) == count
 

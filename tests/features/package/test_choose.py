@@ -8,6 +8,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.support.closures import lib
+from tests.support.for_each import each_case
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.package.choose import (
@@ -66,7 +67,7 @@ def test_a_library_of_the_wheel_is_not_outside_by_its_file_or_its_soname() -> No
     assert outside({image.real: image for image in images}, wanted()) == ()
 
 
-@pytest.mark.parametrize(("how", "way"), [("depend", "depend"), ("bundle", "graft"), ("system", "system")])
+@each_case(("how", "way"), [("depend", "depend"), ("bundle", "graft"), ("system", "system")])
 def test_nvidias_libraries_are_treated_as_requested(how: str, way: str) -> None:
     names = ("libcudart.so.12", "libcudnn.so.9", "libnccl.so.2")
     assert set(ways(*names, want=wanted("12", how)).values()) == {way}
@@ -99,7 +100,7 @@ def test_dlls_are_compared_in_small_letters() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "folders"),
     [
         ("torch/_C.cpython-311-x86_64-linux-gnu.so", ("$ORIGIN", "$ORIGIN/lib")),
@@ -140,7 +141,7 @@ def test_a_requirement_is_of_the_toolkits_version() -> None:
     assert text.startswith("nvidia-cublas==13.")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("local", "cuda", "made"),
     [
         (None, "", "2.6.0+git1234567"),
@@ -159,7 +160,7 @@ def test_a_local_part_that_is_none_is_refused() -> None:
         local_version("2.6.0", "mine/1", "")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("version", "cuda", "says"),
     [
         ("2.6.0+cpu", "12.6", True),
@@ -197,7 +198,7 @@ def test_metadata_gets_its_version_and_requirements_and_keeps_its_description() 
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("environ", "local", "changed", "version"),
     [
         ({}, None, False, "2.9.0a0+git1234567"),
@@ -227,7 +228,7 @@ def test_nvidias_requirements_go_where_nothing_looks_into_those_wheels() -> None
     assert "Requires-Dist: filelock" in text
 
 
-@pytest.mark.parametrize("line", ["__version__ = '2.6.0'", '__version__: str = "2.6.0"'])
+@each_case("line", ["__version__ = '2.6.0'", '__version__: str = "2.6.0"'])
 def test_version_py_is_edited_too(line: str) -> None:
     text = edit_version(f"{line}\ndebug = False\n", "2.6.0+mine")
     assert "2.6.0+mine" in text.splitlines()[0]
@@ -266,7 +267,7 @@ def conda(version: str = "2.9.1", **changes: Any) -> CondaPackage:
     return conda_package(**{**values, **changes})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("version", "cuda", "build"),
     [
         ("2.9.1", "", "cpu_py312_0"),
@@ -305,7 +306,7 @@ def test_conda_gets_the_requirements_of_the_wheel() -> None:
     assert made.name != "pytorch"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("machine", "platform", "subdir"),
     [
         ("x86_64", "manylinux_2_28_x86_64", "linux-64"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest
 from packaging.specifiers import SpecifierSet
 
+from tests.support.for_each import each_case
 from tests.support.jetsons import BOARDS, nano, orin_nano, tx2, with_tegra
 from tests.support.machines import ask, found, linux_facts, plan_of, statuses, tool, with_tree
 from torchbuild_tasks.catalog import load_catalog
@@ -23,7 +23,7 @@ def chosen(facts: Facts, **flags: Any) -> list[str]:
     return [patch.id for patch in choose_patches(ask(facts, cuda=True, **flags))]
 
 
-@pytest.mark.parametrize("row", CATALOG.patch, ids=lambda row: row.id)
+@each_case("row", CATALOG.patch, ids=lambda row: row.id)
 def test_patch_rows(row: PatchRow) -> None:
     SpecifierSet(row.torch)
     assert row.because
@@ -35,7 +35,7 @@ def test_patch_rows(row: PatchRow) -> None:
     assert row.text.endswith("\n")
 
 
-@pytest.mark.parametrize("row", CATALOG.patch, ids=lambda row: row.id)
+@each_case("row", CATALOG.patch, ids=lambda row: row.id)
 def test_a_diff_changes_files_that_exist_and_nothing_else(row: PatchRow) -> None:
     """No file is added, removed or renamed, so a file's hash alone shows whether a patch is applied."""
     old = re.findall(r"^--- (.*)$", row.text, re.MULTILINE)
@@ -54,7 +54,7 @@ def test_one_patch_of_a_kind_for_each_version() -> None:
         assert len(rows) == 1, version
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("version", "patch"),
     [("1.1.0", "launch-bounds-thcunn"), ("1.9.0a0", "launch-bounds-thcunn"), ("1.13.0a0", "launch-bounds")],
 )
@@ -66,7 +66,7 @@ def test_small_register_files_get_their_patch(version: str, patch: str) -> None:
     assert "Jetson TX2" in made.because
 
 
-@pytest.mark.parametrize("name", sorted(set(BOARDS) - {"tx2", "nano"}))
+@each_case("name", sorted(set(BOARDS) - {"tx2", "nano"}))
 def test_other_boards_get_none(name: str) -> None:
     assert chosen(BOARDS[name]()) == []
     assert check_patches(ask(BOARDS[name](), cuda=True)) == ()
@@ -77,7 +77,7 @@ def test_a_strange_board_with_that_chip_gets_it_too() -> None:
     assert chosen(facts) == ["launch-bounds"]
 
 
-@pytest.mark.parametrize(("count", "end"), [(1, ": f0"), (3, ": f0, f1, f2"), (4, ": f0, f1, f2 and 1 more")])
+@each_case(("count", "end"), [(1, ": f0"), (3, ": f0, f1, f2"), (4, ": f0, f1, f2 and 1 more")])
 def test_at_most_three_files_are_named(count: int, end: str) -> None:
     text = "".join(f"--- a/f{number}\n+++ b/f{number}\n@@ -1 +1 @@\n-1\n+2\n" for number in range(count))
     (finding,) = check_patches(ask(with_own(own("x.patch", text))))
@@ -101,7 +101,7 @@ def test_the_plan_says_what_will_be_changed() -> None:
     assert "launch-bounds" in found(findings, "patch").text
 
 
-@pytest.mark.parametrize("tools", [(), (Tool(name="git"),)])
+@each_case("tools", [(), (Tool(name="git"),)])
 def test_without_git_nothing_can_be_patched(tools: tuple[Tool, ...]) -> None:
     facts = nano(tools=(tool("cmake", "3.28.1"), *tools))
     findings = check_patches(ask(facts, cuda=True))
@@ -140,7 +140,7 @@ def test_the_plan_names_own_patches_their_file_and_what_they_change() -> None:
     assert plan.verdict != "refuse"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("patches", "told"),
     [
         ((own("1.patch", "hello"),), "contains no change"),

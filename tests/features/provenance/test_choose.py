@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
+from tests.support.for_each import each_case
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.features.manifest.read import read_manifest
 from torchbuild_tasks.features.provenance.choose import PREDICATE, STATEMENT, identify_licence, statement
@@ -18,7 +17,7 @@ BSD = """Redistributions of source code must retain the above. Redistributions i
 form must reproduce the above."""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "id"),
     [
         ("   Apache License\n      Version 2.0, January 2004", "Apache-2.0"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.catalog import load_catalog
 from torchbuild_tasks.errors import PackageRefused, UsageError
 from torchbuild_tasks.features.publish.choose import (
@@ -31,13 +32,13 @@ def test_what_is_there_with_the_same_bytes_is_left() -> None:
     assert [step.what for step in steps([ONE], {}, "x")] == ["send"]
 
 
-@pytest.mark.parametrize("digest", ["2" * 64, ""])
+@each_case("digest", ["2" * 64, ""])
 def test_other_bytes_are_never_replaced(digest: str) -> None:
     with pytest.raises(PackageRefused, match="Nothing was sent"):
         steps([ONE], {ONE.name: digest}, "x")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("lost", "status", "says"),
     [(True, 0, "network"), (False, 401, "TWINE_PASSWORD"), (False, 200, "--index")],
 )
@@ -56,7 +57,7 @@ def test_the_kind_of_package_that_is_in_the_way_is_made_with_another_version() -
     assert refused.value.next_step.endswith(" and ".join(commands))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "error"),
     [
         ("https://me:secret@example.org/", UsageError),
@@ -77,7 +78,7 @@ def test_two_files_of_one_name_are_refused_before_one_is_sent() -> None:
     assert len(steps([ONE, ONE], {}, "x")) == 2
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "size", "files"),
     [
         ("https://upload.pypi.org/legacy/", 200 << 20, 1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.for_each import each_case
 from tests.support.machines import ask, built, linux_facts, plan_of, plan_of_question, python
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.features.pythons.choose import require_wheels, split_pythons, with_others
@@ -12,7 +13,7 @@ from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.values import replace
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("said", "names"),
     [(None, ("",)), ("3.12", ("3.12",)), ("3.11, 3.12", ("3.11", "3.12")), ("3.13,3.11", ("3.13", "3.11"))],
 )
@@ -20,7 +21,7 @@ def test_a_list_is_taken_in_its_order(said: str | None, names: tuple[str, ...]) 
     assert split_pythons(said) == names
 
 
-@pytest.mark.parametrize("said", ["3.11,3.11", "3.11,", ",", "3.11,,3.12"])
+@each_case("said", ["3.11,3.11", "3.11,", ",", "3.11,,3.12"])
 def test_a_list_with_a_mistake_is_refused(said: str) -> None:
     with pytest.raises(UsageError, match="name each Python once"):
         split_pythons(said)
@@ -39,7 +40,7 @@ def two() -> Facts:
     return linux_facts(pythons=(python(), other))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("before", "now", "needs"),
     [("wheel", "wheel", "reconfigure"), ("develop", "wheel", "clean"), ("develop", "develop", "clean")],
 )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.cuda import cuda_facts, gpu, toolkit
+from tests.support.for_each import each_case
 from tests.support.machines import ask, tree
 from tests.support.windows import ROOT, windows_facts
 from torchbuild_tasks.catalog import load_catalog
@@ -60,7 +61,7 @@ def test_its_source_is_the_release_of_the_row() -> None:
     assert artifact and artifact.urls and len(artifact.sha256 or "") == 64
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("word", "place"),
     [
         ("magma=/src/magma", ("/src/magma", "", "")),
@@ -74,7 +75,7 @@ def test_or_whatever_is_named(word: str, place: tuple[str, ...]) -> None:
     assert order.artifact is None
 
 
-@pytest.mark.parametrize(("build_type", "configuration"), [("Release", "release"), ("Debug", "debug")])
+@each_case(("build_type", "configuration"), [("Release", "release"), ("Debug", "debug")])
 def test_on_windows_it_is_of_upstreams_tree_and_of_the_configuration_that_links(
     build_type: str, configuration: str
 ) -> None:
@@ -92,7 +93,7 @@ def test_a_source_without_a_list_of_architectures_is_refused() -> None:
         choose_recipe(load_catalog(), "magma", "set( GPU_TARGET x )", "here")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("version", "cuda", "ids"),
     [
         ("2.9.0", "13.0", ["magma-clock-rate"]),
@@ -114,7 +115,7 @@ def test_a_torch_that_does_without_refuses_unless_forced() -> None:
     assert "torch 2.9.0 still does linear algebra" in linux().because
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("word", "flags", "said"),
     [
         ("magna", {}, "from source; did you mean magma.$"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.report import page
 from torchbuild_tasks.features.report.page import Page, Report, render
 from torchbuild_tasks.features.report.verb import load_page
@@ -103,7 +104,7 @@ def test_the_elements_close_and_a_hostile_name_stays_a_name() -> None:
     assert "</script><script>alert(1)</script>&\"'<b>@{data}" in "".join(reader.words)
 
 
-@pytest.mark.parametrize("text", ["</script>", "<!--", "<script", "]]>", "&amp;", "\u2028", "\udc80"])
+@each_case("text", ["</script>", "<!--", "<script", "]]>", "&amp;", "\u2028", "\udc80"])
 def test_data_cannot_leave_its_element(text: str) -> None:
     embedded = page.script_json({text: text})
     assert "<" not in embedded and ">" not in embedded and embedded.isascii()
@@ -194,7 +195,7 @@ def test_the_caches_own_figures_come_before_guesses() -> None:
     assert "less than a tenth" not in words
 
 
-@pytest.mark.parametrize("result", ["still running", "cut off", "failed", "interrupted"])
+@each_case("result", ["still running", "cut off", "failed", "interrupted"])
 def test_a_part_of_a_build_is_not_taken_for_a_complete_one(result: str) -> None:
     before = [PastBuild(finished="2025-12-31T23:00:00+00:00", seconds=35.5, steps=3)]
     words = " ".join(read(result=result, stages=[("plan", 0.13, "ok")], builds=before).words)

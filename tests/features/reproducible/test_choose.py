@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from tests.support.for_each import each_case
 from tests.support.machines import ask, linux_facts, modern_tree, plan_of, python, statuses, tree
 from torchbuild_tasks.features.reproducible.choose import (
     INCLUDE,
@@ -78,7 +77,7 @@ def test_a_folder_inside_another_is_mapped_after_it_and_the_systems_own_is_left(
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("facts", "flags", "said"),
     [
         (committed(), {}, []),

@@ -46,7 +46,7 @@ def test_words(word: str, ref: str, digit: str) -> None:
     assert found.branch == ref.startswith("refs/heads/")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("word", "near"),
     [
         ("2.9.7", "nearest: v2.9.0, v2.9.1, v2.10.0, v2.11.0-rc1"),

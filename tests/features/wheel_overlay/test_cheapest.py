@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.support.for_each import each_case
 from tests.support.machines import linux_facts, plan_of, with_tree
 from torchbuild_tasks.catalog import load_catalog
@@ -77,7 +75,7 @@ def test_one_line_names_every_way_with_its_time_or_why_not() -> None:
     )
 
 
-@pytest.mark.parametrize("seen", [{"reached": NATIVE}, {"reached": NATIVE, "laid": True, "wheel": "2.6.0"}])
+@each_case("seen", [{"reached": NATIVE}, {"reached": NATIVE, "laid": True, "wheel": "2.6.0"}])
 def test_a_changed_native_file_is_named_and_never_called_done(seen: dict[str, Any]) -> None:
     offers = offer_ways(Situation(wheel_size=1, **seen) if "wheel" in seen else Situation(**seen))
     obstacle = {each.way: each.obstacle for each in offers}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest
-
 from tests.support.for_each import each_case
 from tests.support.jetsons import orin_nano, thor
 from tests.support.machines import ask, linux_facts, plan_of, plan_of_question, with_tree
@@ -235,7 +233,7 @@ def test_only_what_is_of_torch_python_alone_is_compiled_against_a_wheel() -> Non
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("theirs", "toolkit", "said"),
     [
         ("", "", ""),
@@ -282,7 +280,7 @@ def test_the_plan_compiles_torch_python_against_the_wheel() -> None:
     assert plan.env_files and ("config", "USE_CUDA") not in [(e.check, e.key) for e in plan.expectations]
 
 
-@pytest.mark.parametrize("era", ["setuptools", "scikit-build-core"])
+@each_case("era", ["setuptools", "scikit-build-core"])
 def test_what_changed_is_compiled_as_for_all_of_torch(era: str) -> None:
     plan = plan_of(with_tree(mixable(), era=era, reads=None), from_wheel="auto", target="changed")
     assert plan.verdict != "refuse", plan.findings
@@ -291,7 +289,7 @@ def test_what_changed_is_compiled_as_for_all_of_torch(era: str) -> None:
     assert (plan.way.target, plan.way.configure is not None) == ("changed", True)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "said"),
     [
         ({"reads": None}, "know no BUILD_LIBTORCHLESS"),
@@ -354,13 +352,13 @@ def test_a_wheel_that_was_given_another_name_is_refused(modules: tuple[str, ...]
     assert bool(said) != fits and ("than its name says" in said) != fits
 
 
-@pytest.mark.parametrize("version", ["2.0.1", "", "../../2.0.0"])
+@each_case("version", ["2.0.1", "", "../../2.0.0"])
 def test_a_name_and_its_metadata_say_the_same_version(version: str) -> None:
     wheel = Wheel(path="torch-2.0.0-cp311-cp311-linux_x86_64.whl", version=version)
     assert "by its METADATA" in why_unsuitable(wheel, "3.11.7", None, LINUX)
 
 
-@pytest.mark.parametrize("word", ["", "a" * 39, "A" * 40, "HEAD", "--output=x", "a" * 40 + "\n"])
+@each_case("word", ["", "a" * 39, "A" * 40, "HEAD", "--output=x", "a" * 40 + "\n"])
 def test_only_the_whole_name_of_a_commit_is_given_to_git(word: str) -> None:
     assert not is_commit(word)
     assert is_commit("a" * 40)
@@ -387,7 +385,7 @@ def test_what_git_tracks_and_what_is_gone_is_not_taken() -> None:
     assert left == ("torch/gone.py",)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("repository", "said"),
     [
         ({"path": "", "commit": "a" * 40, "diff_sha256": ""}, ""),
@@ -494,7 +492,7 @@ def test_what_is_built_with_torch_is_built_against_the_wheels() -> None:
     assert list(commands(plan))[-1].argv == plan.companions[0].argv
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("flags", "said"),
     [
         ({"mode": "wheel"}, "--mode wheel"),
@@ -539,7 +537,7 @@ def test_a_wheel_for_another_kind_of_device_is_refused() -> None:
         assert len(told) == bool(kind) and all(f"is for {kind}, " in text for text in told)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("flags", "brought", "warned"),
     [
         ({"from_wheel": "2.6.0", "offline": True}, (), True),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.wheel_overlay.compatibility import (
     find_differences,
     find_header_differences,
@@ -48,7 +47,7 @@ def test_another_spelling_other_warnings_and_a_newer_compiler_are_no_difference(
     assert find_differences(shared_settings(WHEEL), read_settings(HEADER), GCC) == ()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "value", "said", "fix"),
     [
         ("USE_CUDA", "OFF", "USE_CUDA: the wheel has OFF, and this configuration ON", "--cpu"),
@@ -66,7 +65,7 @@ def test_a_setting_that_differs_is_named_with_what_makes_it_alike(
     assert found.fix == fix
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("before", "after", "fixes"),
     [
         ("_ABI=0", "_ABI=1", {"", "--set _GLIBCXX_USE_CXX11_ABI=1"}),
@@ -84,7 +83,7 @@ def test_a_definition_that_only_one_of_them_has_is_named(before: str, after: str
     assert all("is compiled with it" in each.text for each in found)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("theirs", "ours", "differs"),
     [
         ("GCC 9.3", ("GNU", "9.5.0"), False),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.wheel_overlay.reach import (
     Part,
     Spread,
@@ -84,7 +83,7 @@ def test_a_library_is_of_its_own_sources_and_of_what_is_linked_into_it() -> None
     assert len(found) == 3
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changed", "due"),
     [
         ("c10/core/Device.cpp", ["libc10.so"]),
@@ -100,7 +99,7 @@ def test_what_a_change_reaches_is_due(changed: str, due: list[str]) -> None:
     assert len(found.kept) == 3 - len(due)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changed", "said"),
     [
         ("aten/src/ATen/native/cuda/Sum.cu", "Sum.cu reaches libtorch_cuda.so; of its sources 1 are CUDA's"),

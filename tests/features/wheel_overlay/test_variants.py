@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.support.for_each import each_case
 from torchbuild_tasks.features.wheel_overlay.variants import (
     Wanted,
     choose_files,
@@ -23,7 +22,7 @@ def files(*versions: str) -> list[str]:
 HELD = files("2.9.1", "2.9.1+cpu", "2.9.1+cu126", "2.9.1+cu128", "2.9.1+cu130", "2.9.1+rocm6.4", "2.9.1+mine")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wanted", "order"),
     [
         (CPU, ["+cpu", "", "+mine"]),
@@ -57,7 +56,7 @@ def test_nights_are_those_of_the_release_up_to_the_day() -> None:
     assert choose_nights(held, "2.11.0", "20251120") == ()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("inputs", "device"),
     [
         ({}, Wanted()),
