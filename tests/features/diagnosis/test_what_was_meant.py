@@ -54,6 +54,7 @@ _BUILT = "no suitable image found.  Did find:\n\t/env/libomp.dylib: cannot load 
         ("ImportError: dlopen(/v/torch/_C.so, 2): Library not loaded: @rpath/libc10.dylib\n  Referenced from: /v/torch/_C.so\n  Reason: tried: '/x'", "install both again", "import torch before"),
         (_DYLD.format("/env/torch", _BUILT), "newer one", "install both again"),
         ("CUDA SETUP: Loading binary C:\\k\\venv\\lib\\bitsandbytes\\libbitsandbytes_cuda118.so...\nargument of type 'WindowsPath' is not iterable", '"bitsandbytes>=0.43"', "LD_LIBRARY_PATH variable"),
+        ("Traceback (most recent call last):\n  File \"/w/tools/a.py\", line 8, in <module>\n    X = re.compile(\nAttributeError: module 're' has no attribute 'compile'", "in /w/tools, the folder of the script", "in the same folder"),
         # A traceback whose head is not in the log; what a submodule stops at.
         ("1.181   File \"/c/torch/utils/cpp_extension.py\", line 1606, in _get_cuda_arch_flags\n1.181     arch_list[-1] += '+PTX'\n1.181 IndexError: list index out of range", "TORCH_CUDA_ARCH_LIST", "traceback"),
         ('third_party/ideep/mkl-dnn/include/dnnl_config.h:81:2: #error "BOTH must be defined"\nthird_party/ideep/mkl-dnn/a.hpp:115:12:  error: ‘X’ was not declared', "submodule update", "stops there by itself"),

@@ -111,6 +111,8 @@ def test_each_fix_has_something_that_its_system_knows(around: tuple[str, str]) -
         ("mac", "free -h shows it. ulimit -f raises it.", "ulimit -f raises it."),
         ("linux dnf", "By its name (apt-cache search, dnf search, brew search).", "By its name (dnf search)."),
         ("linux apt", "It is libomp (apt install libomp-dev; on macOS brew install libomp, and OpenMP_ROOT=$(brew --prefix libomp)).", "It is libomp (apt install libomp-dev)."),
+        ("linux dnf", "OpenSSL's headers (libssl-dev, openssl-devel).", "OpenSSL's headers (openssl-devel)."),
+        ("linux apt", "Its library (libx-N-dev with that N on Debian and Ubuntu, libx-devel on Fedora, x in conda).", "Its library (libx-N-dev with that N on Debian and Ubuntu, x in conda)."),
         ("linux", "By its name (apt-cache search, dnf search).", "By its name (apt-cache search, dnf search)."),
         ("", "free -h shows it (dir on Windows).", "free -h shows it (dir on Windows)."),
     ],

@@ -58,8 +58,6 @@ def is_foreign(row: OwnWordRow, around: Collection[str]) -> bool:
 
 def _keep_ways(aside: str, has_foreign: Callable[[str], bool]) -> str:
     """Return what stands in brackets without the ways of other systems, "" for none."""
-    if not has_foreign(aside):
-        return f" ({aside})"
     ways = _WAY.split(aside)  # each second one is what stands between two
     kept = [way for way in range(0, len(ways), 2) if not has_foreign(ways[way])]
     between = (f"{ways[way - 1]} " if way != kept[0] else "" for way in kept)
