@@ -13,7 +13,7 @@ from torchbuild_tasks.facts.installers import look_at_installers
 from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import Command, Facts, InstallerSetting
 from torchbuild_tasks.plan import index
-from torchbuild_tasks.plan.requirements import list_requirements, missing_requirements
+from torchbuild_tasks.plan.requirements import list_requirements, missing_requirements, one_each
 from torchbuild_tasks.values import replace
 
 
@@ -271,3 +271,14 @@ def test_every_setting_that_the_plan_asks_for_is_looked_at() -> None:
     asked = (*index._OF_PIP, *index._OF_UV, *index._FOLDERS.values(), *index._ELSEWHERE, index._USER)
     environ = dict.fromkeys(asked, "1")
     assert {each.name for each in look_at_installers(Probe(environ=environ))} >= set(asked)
+
+
+def test_each_package_is_named_once() -> None:
+    texts = (
+        "setuptools>=70.1,<80",
+        'setuptools; python_version >= "3.12"',
+        "build[uv]",
+        "Build>=1",
+        "x @ file:///x",
+    )
+    assert one_each(texts) == ("setuptools<80,>=70.1", "build[uv]>=1", "x @ file:///x")

@@ -18,7 +18,7 @@ from torchbuild_tasks.model import Finding, Need, Room
 from torchbuild_tasks.model.facts import LOCKED, NOT_CHECKED_OUT, SHUT
 from torchbuild_tasks.plan.decisions import Decisions
 from torchbuild_tasks.plan.env_lines import LINE_BYTES
-from torchbuild_tasks.plan.environment import brought_cmake
+from torchbuild_tasks.plan.environment import brought_cmake, first_python
 from torchbuild_tasks.plan.question import BOM, Question
 from torchbuild_tasks.plan.submodules import check_submodules
 from torchbuild_tasks.plan.torch_ref import check_torch
@@ -122,12 +122,11 @@ def _check_library(decisions: Decisions) -> Iterator[Finding]:
     if (system and version.major <= system) or tool.loaded or _links_library(question, folder):
         return
     own = f"of GCC {system}" if system else "if that is older"
-    text = (
-        f"{tool.path} ({tool.version}) is not the system's. Torch is linked with its libstdc++, and when it "
-    )
-    text += f'runs the loader takes the system\'s ({own}): "version `GLIBCXX_… not found"'
+    text = f"{tool.path} ({tool.version}) is not the system's. Torch is linked with its libstdc++, and when "
+    text += f'it runs the loader takes the system\'s ({own}): "version GLIBCXX_… not found"'
     fix = f"Wherever torch runs: export LD_LIBRARY_PATH={as_word(folder)}/lib64:$LD_LIBRARY_PATH"
-    sure = system and tool.loaded is False
+    python = first_python(question)  # conda's brings a newer libstdc++ along
+    sure = system and tool.loaded is False and not (python and python.environment == "conda")
     yield Finding(id="cxx-library", status="warn" if sure else "unknown", text=text, fix=fix)
 
 

@@ -221,6 +221,7 @@ def check_offline(question: Question, missing: tuple[str, ...], python: Python) 
         then = "put the files into that folder"
     if not missing:
         return ()
+    missing = one_each(missing)
     first = f"{off.name}={off.value} ({off.because}), so no index is asked" if off else "--offline"
     text = f"{first}, and {lacks}: {', '.join(missing)}"
     where = f"Where there is a network, with Python {series(python.version)} on such a system"
@@ -247,6 +248,20 @@ def missing_from_files(names: Iterable[str], requirements: Iterable[str]) -> tup
         if not any(name == own and wanted.specifier.contains(v, prereleases=True) for own, v in there):
             missing.append(text)
     return tuple(dict.fromkeys(missing))
+
+
+def one_each(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return requirements (PEP 508) that count on a machine, one for each package, without their markers."""
+    joined: dict[str, Requirement] = {}
+    others = []
+    for text in texts:
+        if (each := parse_requirement(text)) is None or each.url:
+            others.append(text)
+            continue
+        one = joined.setdefault(canonicalize_name(each.name), Requirement(each.name))
+        one.extras |= each.extras
+        one.specifier &= each.specifier
+    return (*map(str, joined.values()), *others)
 
 
 def _is_one_of(name: str, requirements: tuple[str, ...]) -> bool:

@@ -148,6 +148,7 @@ def test_what_its_build_asks_for_is_installed_but_torch() -> None:
         ("2.6.0", "cmake>=3.15", ""),
         ("2.2.2", "numpy>=2,<3", "change that line"),
         ("2.2.2", "numpy>=2; python_version < '3.8'", ""),
+        ("2.6.0", "setuptools>=75.9,!=75.9.*,!=76.*", ""),
     ],
 )
 def test_what_its_build_asks_for_may_exclude_what_torch_is_built_with(

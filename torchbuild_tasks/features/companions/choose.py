@@ -441,12 +441,15 @@ def _check_builders(question: Question, wanted: Wanted) -> Iterator[Finding]:
 
 
 def _excludes(one: Requirement, other: Requirement) -> bool:
-    """Say whether no version of a package fits both: none of their bounds, and of what is next to these."""
+    """Say whether no version of a package fits both: none of their bounds, and of those next to them."""
     if canonicalize_name(one.name) != canonicalize_name(other.name):
         return False
     named = (parse_version(each.version.removesuffix(".*")) for each in (*one.specifier, *other.specifier))
     bounds = [each for each in named if each]
-    near = (Version("0"), *bounds, *(Version(f"{each.base_version}.0.1") for each in bounds))
+    near = {Version("0"), *bounds}
+    for each in bounds:
+        later = (f"{each.base_version}.0.1", f"{each.major}.{each.minor + 1}", f"{each.major + 1}")
+        near |= set(map(Version, later))
     return not any(admits(f"{one.specifier}", each) and admits(f"{other.specifier}", each) for each in near)
 
 

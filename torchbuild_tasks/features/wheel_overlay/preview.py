@@ -54,7 +54,7 @@ from torchbuild_tasks.model.wheel import Wheel
 from torchbuild_tasks.options import BuildRequest
 from torchbuild_tasks.plan.environment import first_python
 from torchbuild_tasks.plan.question import Question
-from torchbuild_tasks.plan.requirements import missing_from_files, missing_requirements, run_time
+from torchbuild_tasks.plan.requirements import missing_from_files, missing_requirements, one_each, run_time
 from torchbuild_tasks.system.reading import read_json
 from torchbuild_tasks.values import parse_json, replace
 
@@ -107,7 +107,7 @@ def _warn_offline(question: Question, plan: BuildPlan, word: str = "") -> BuildP
     brought = question.facts.brought.wheels if question.facts.brought else ()
     named = (f"torch=={word}",) if parse_version(word) else ()
     here = not word or word.startswith("file:") or bool(named and not missing_from_files(brought, named))
-    lacking = missing_from_files(brought, _run_time(question, plan))
+    lacking = one_each(missing_from_files(brought, _run_time(question, plan)))
     if here and not lacking:
         return plan
     wheel = [] if here else [f"the wheel of torch ({word})"]

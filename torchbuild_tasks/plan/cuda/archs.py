@@ -28,7 +28,6 @@ NAME = "TORCH_CUDA_ARCH_LIST"
 # What each further architecture adds to the cost of compiling a kernel file for one:
 # `python -m benchmarks archs`, see docs/speed.md.
 COST = 0.4
-# Beyond it libtorch_cuda.so grows past what 32-bit relocations reach (pytorch issues 39968, 48588).
 WORDS = ("auto", "native", "common", "all")  # what else may stand for a list
 _SHORT = re.compile(r"(?:sm_|compute_)?(\d{1,3})([af]?)")  # nvcc's spelling, or no minor number
 _ENTRY = re.compile(r"(\d{1,2})\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
