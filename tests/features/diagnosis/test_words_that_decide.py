@@ -186,6 +186,106 @@ _CASES = [
         "nvToolsExt",
         "cuda-nvtx-dev",
     ),
+    # Strings of the old C++ ABI, in a library that is not torch's: https://github.com/pytorch/pytorch/issues/22197
+    (
+        "a.cc:(.text+0x1): undefined reference to `ros::init(int&, char**, std::string const&, unsigned int)'",
+        "cxx11-abi",
+        "grep -rn",
+    ),
+    ("a.o: undefined reference to `YAML::LoadFile(std::string const&)'", "old C++ ABI", "Find what should"),
+    (
+        "ld.lld: error: undefined reference to `pcl::io::f(std::vector<std::string, std::allocator<std::string> >)'",
+        "old C++ ABI",
+        "grep -rn",
+    ),
+    ("a.o: undefined reference to `mine::f(int)'", "grep -rn", "cxx11-abi"),
+    (
+        "a.o: undefined reference to `cv::imread(std::__cxx11::basic_string<char> const&, int)'",
+        "OpenCV",
+        "cxx11-abi",
+    ),
+    # On macOS, of GCC or of clang: https://github.com/pytorch/pytorch/issues/143571
+    (
+        'Undefined symbols for architecture arm64:\n  "at::f(std::optional<c10::Device>)", referenced from:\n      _main in a.o',
+        "CXX=/usr/bin/clang++",
+        "-ltorch_cpu",
+    ),
+    (
+        'Undefined symbols for architecture x86_64:\n  "cv::imread(std::__cxx11::basic_string<char> const&, int)", referenced from:\n      _main in a.o',
+        "CXX=/usr/bin/clang++",
+        "target_link",
+    ),
+    (
+        'Undefined symbols for architecture arm64:\n  "at::f(std::__1::unique_ptr<c10::A>)", referenced from:\n      _main in a.o',
+        "-ltorch_cpu",
+        "clang++",
+    ),
+    # What an installed package's CMake files name.
+    (
+        'CMake Error at /l/site-packages/torch/share/cmake/Caffe2/Caffe2Targets.cmake:124 (message):\n  The imported target "c10" references the file\n\n     "/l/site-packages/torch/lib/libc10.dll.a"\n\n  but this file does not exist.  Possible reasons include:',
+        "not whole",
+        "--no-build-isolation",
+    ),
+    (
+        'CMake Error at /l/torch/share/cmake/Caffe2/public/mkl.cmake:8 (target_include_directories):\n  Cannot specify include directories for imported target "caffe2::mkl".',
+        "CMake before 3.11",
+        "a variable that it needs",
+    ),
+    (
+        'CMake Error at a.cmake:8 (target_link_libraries):\n  Cannot specify link libraries for target "fmt::fmt" which is not built\n  by this project.',
+        "no target fmt::fmt",
+        "a variable that it needs",
+    ),
+    (
+        'CMake Error at a.cmake:8 (target_link_libraries):\n  Cannot specify link libraries for target "mine" which is not built\n  by this project.',
+        "cannot be run",
+        "CMake before 3.11",
+    ),
+    (
+        'CMake Error:\n  Error evaluating generator expression:\n\n    $<TARGET_PROPERTY:caffe2,INTERFACE_SYSTEM_INCLUDE_DIRECTORIES>\n\n  Target "caffe2" not found.',
+        "find_package(Torch)",
+        "a variable that it needs",
+    ),
+    # What nvcc cannot read, and who says so.
+    (
+        '/usr/lib/gcc/aarch64-linux-gnu/9/include/arm_neon.h(38): error: identifier "__Int8x8_t" is undefined',
+        "__CUDACC__",
+        "CUDAHOSTCXX",
+    ),
+    (
+        '/usr/lib/gcc/aarch64-linux-gnu/11/include/arm_bf16.h(9): error: identifier "__bf16" is undefined',
+        "__CUDACC__",
+        "newer compiler",
+    ),
+    # The crash of MSVC's compiler, and what it read.
+    ("sleefsimddp.c(77) : fatal error C1001: Internal compiler error.", "14.51", "update Visual Studio"),
+    (
+        "a.h(9,1): fatal error C1001: Internal compiler error.\nd:\\src\\CxxFE\\sl\\p1\\c\\module\\reader.cpp:66: sorry: not yet implemented",
+        "header unit",
+        "/INCREMENTAL",
+    ),
+    ("a.cpp(9): fatal error C1001: Internal compiler error.", "/INCREMENTAL", "header unit"),
+    # Loaders.
+    (
+        "dyld[2]: Library not loaded: @rpath/libomp.dylib\n  Referenced from: <A> /x/libtorch/lib/libtorch_cpu.dylib\n  Reason: tried: '/b/libomp.dylib' (no such file)",
+        "brew install libomp",
+        "install both again",
+    ),
+    (
+        "dyld[2]: Library not loaded: @rpath/libfoo.dylib\n  Referenced from: <A> /x/lib/libbar.dylib\n  Reason: tried: '/b/libfoo.dylib' (no such file)",
+        "install both again",
+        "brew install libomp",
+    ),
+    (
+        "The thread 10248 has exited with code -1073741515 (0xc0000135).",
+        "Microsoft.VCRedist",
+        "install vc redistributable",
+    ),
+    (
+        "The procedure entry point f could not be located in the dynamic link library c10.dll.",
+        "Run it by hand",
+        "clean environment",
+    ),
 ]
 
 

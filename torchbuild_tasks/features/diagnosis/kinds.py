@@ -46,6 +46,8 @@ _MESON: Final = re.compile(r"\S*meson\.build:\d")
 _OF_HOST: Final = re.compile(
     r"\S{0,200}(?:/include/c\+\+/|/lib\d*/gcc/[\w.-]{1,40}/)\d|/usr/include/(?:[\w-]{1,40}/)?bits/floatn"
 )
+# A header of GCC's own, and its line in round brackets: so speaks the front end of nvcc, and not GCC.
+_OF_NVCC: Final = re.compile(r"\S{0,200}/lib\d*/gcc/[\w.-]{1,40}/\d\S{0,80}\(\d{1,6}\): error")
 _INSTANTIATED: Final = re.compile(r"required (?:from|by)|[Ii]nstantiation|static assertion")
 # The frame in which Python starts a program: the file that is missing then is the program.
 _EXECUTES: Final = re.compile(r'subprocess\.py", line \d+, in _execute_child')
@@ -217,6 +219,7 @@ def read_kind(
     if unloaded and (kind.row.level == "general" or kind.row.id in _OF_UNLOADED or its_file):
         return book.replace(kind, "not-loaded", kind.groups)
     unread = kind.row.level == "general" or kind.row.id == "missing-intrinsic"
+    uses_nvcc = uses_nvcc or _OF_NVCC.match(kind.line.text) is not None
     if unread and uses_nvcc and (header := _header_of_host(block)):
         return book.replace(kind, "host-compiler", header)
     if kind.row.id == "missing-module" and (dotted := _imported(kind.subject, block)):

@@ -21,6 +21,7 @@ from torchbuild_tasks.plan.packages import (
     installer,
     offers_gcc,
     package_name,
+    package_row,
     system_manager,
 )
 from torchbuild_tasks.plan.submodules import can_fetch, fetched_word, sibling_folder
@@ -367,9 +368,12 @@ class Machine:
 
     def _install(self, package: str) -> str:
         """Return the command that installs a package; without a package manager, a sentence that names it."""
-        if self.manager != system_manager(self._facts, self.catalog):
-            name = package_name(self.catalog, self.manager, package)
-            return self._how_to_call(self.manager).format(package=name) if name else f"install {package}"
+        row, _ = package_row(self.catalog, package)
+        of_windows = row is not None and [*row.names] == ["winget"]  # whatever system the log does not show
+        manager = "winget" if of_windows else self.manager
+        if manager != system_manager(self._facts, self.catalog):
+            name = package_name(self.catalog, manager, package)
+            return self._how_to_call(manager).format(package=name) if name else f"install {package}"
         if (compiler := _COMPILER.fullmatch(package)) and not self._offers(compiler[1]):
             return how_to_install_gcc(self._facts, self.catalog, [int(compiler[1])])
         return install_line(self._facts, self.catalog, package) or f"install {package}"
