@@ -11,6 +11,8 @@ from typing import Any
 from torchbuild_tasks.build.ledger import now
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.errors import BuildFailed, SourceError
+from torchbuild_tasks.facts.answers import Answers
+from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.model.record import EnvText, HelperUsed, Installed, Manifest, Program
 from torchbuild_tasks.options import BuildRequest
@@ -59,10 +61,16 @@ def note_source(work: Work) -> None:
 
 def complete_manifest(work: Work) -> None:
     """Add the data that is known at the end; report a failure in one line, since torch is built."""
+    from torchbuild_tasks.build.answers import keep_answers
+
+    probe = Probe()
+    answers = Answers(probe.state_folder())
+    probe = replace(probe, answers=answers)
     try:
         note_source(work)  # of a build that was ended before its first command
-        work.ledger.note(**_tools_used(work.facts, work.plan, work.ledger.environ or os.environ))
+        work.ledger.note(**_tools_used(probe, work.facts, work.plan, work.ledger.environ or os.environ))
         work.ledger.save()
+        keep_answers(answers)
     except BuildFailed as problem:
         work.report.note(f"The manifest of this build is not complete: {problem.what}")
 
@@ -72,7 +80,7 @@ def plan_manifest(question: Question, plan: BuildPlan, tool: str) -> Manifest:
     folders = [op.value for op in plan.env if (op.op, op.name) == ("prepend", "PATH")]
     path = os.pathsep.join((*reversed(folders), os.environ.get("PATH", "")))
     source = _source(question.facts, plan)
-    used = _tools_used(question.facts, plan, {"PATH": path})
+    used = _tools_used(Probe(), question.facts, plan, {"PATH": path})
     planned = start_manifest(question, plan, tool, started=now(), result="planned")
     return redact(replace(planned, **source, **used))
 
@@ -99,11 +107,11 @@ def _source(facts: Facts, plan: BuildPlan) -> dict[str, Any]:
         return {"source_problem": " ".join((error.what, *error.looked[-1:]))}
 
 
-def _tools_used(facts: Facts, plan: BuildPlan, environ: Mapping[str, str]) -> dict[str, Any]:
+def _tools_used(probe: Probe, facts: Facts, plan: BuildPlan, environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the programs, helpers and packages of a build in `environ`, as fields of a manifest."""
     from torchbuild_tasks.features.manifest.state import list_installed
 
-    packages = list_installed(plan.environment.python)
+    packages = list_installed(probe, plan.environment.python)
     store = facts.store
     return {
         "programs": tuple(_programs(facts, plan, environ, packages)),
