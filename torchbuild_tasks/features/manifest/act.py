@@ -53,10 +53,14 @@ def start_manifest(
 
 def note_source(work: Work) -> None:
     """Record the checkout's state before the first command, since it may be edited during the build."""
+    _add_source(work)
+    work.ledger.save()
+
+
+def _add_source(work: Work) -> None:
     noted = work.ledger.manifest
     if not noted.repositories and not noted.source_problem:
         work.ledger.note(**_source(work.facts, work.plan))
-    work.ledger.save()
 
 
 def complete_manifest(work: Work) -> None:
@@ -67,7 +71,7 @@ def complete_manifest(work: Work) -> None:
     answers = Answers(probe.state_folder())
     probe = replace(probe, answers=answers)
     try:
-        note_source(work)  # of a build that was ended before its first command
+        _add_source(work)  # of a build that was ended before its first command
         work.ledger.note(**_tools_used(probe, work.facts, work.plan, work.ledger.environ or os.environ))
         work.ledger.save()
         keep_answers(answers)
