@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from _pytest.runner import runtestprotocol  # as pytest-rerunfailures takes it from there
 
 from tests.support import early, runs, skips
 from tests.support.everywhere import is_same_everywhere
@@ -87,6 +88,25 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(50_000)  # as `run_verb` does: at each 700 new values it took a tenth of some files
     gc.enable()
+
+
+SECONDS_TOLD = 0.1  # of a fixture, for --durations
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Let a worker report what a test was, and not that its fixtures came and went well: a quarter less CPU.
+
+    Each report is a message to the process that all workers report to (3,000 empty tests by `pytest -n 2`,
+    four times in turns on a loaded machine: 12.1 s of CPU, or 9.6).
+    """
+    if not hasattr(item.config, "workerinput"):
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed or report.duration > SECONDS_TOLD:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -61,6 +61,46 @@ def pytest_of(folder: Path, *words: str, text: str = TESTS) -> subprocess.Comple
     return subprocess.run(argv, cwd=folder, env=environ, capture_output=True, text=True, check=False)
 
 
+FIXTURES = """
+import time
+import pytest
+
+@pytest.fixture
+def made():
+    yield
+    assert False, "taken away"
+
+@pytest.fixture
+def unmade():
+    assert False, "not made"
+
+@pytest.fixture
+def long():
+    time.sleep(0.2)
+
+def test_right(): ...
+def test_made(made): ...
+def test_unmade(unmade): ...
+def test_long(long): ...
+"""
+
+
+@pytest.mark.integration
+def test_a_worker_tells_of_fixtures_that_fail_or_take_long(tmp_path: Path) -> None:
+    words = ("-n", "2", "--dist", "loadfile", "--durations=0", "-vv", "--record", "record")
+    done = pytest_of(tmp_path, *words, text=FIXTURES)
+    assert "3 passed, 2 errors" in done.stdout, done.stdout
+    assert "taken away" in done.stdout and "not made" in done.stdout
+    assert "test_it.py::test_long" in re.findall(r"s setup +(\S+)", done.stdout)
+    ended = read_record(tmp_path / "record").ended
+    assert {test.partition("::")[2]: how for test, how in ended.items()} == {
+        "test_right": "passed",
+        "test_made": "failed",
+        "test_unmade": "failed",
+        "test_long": "passed",
+    }
+
+
 @pytest.mark.integration
 @pytest.mark.parametrize("workers", [("-n0",), ("-n", "2", "--dist", "loadfile")], ids=["alone", "workers"])
 def test_skips_are_summed_up_and_the_record_says_how_each_test_ended(

@@ -51,7 +51,6 @@ from torchbuild_tasks.plan.variables import layers_around_environment, may_be_cu
 from torchbuild_tasks.system import files
 from torchbuild_tasks.system.reading import read_bytes
 from torchbuild_tasks.system.signals import interruptible
-from torchbuild_tasks.system.trust import make_state
 from torchbuild_tasks.values import from_json, parse_json, replace
 
 if TYPE_CHECKING:
@@ -305,7 +304,9 @@ def look(
     else:
         facts = _facts(request, settings, catalog, everything, probe)
     if keeps and probe.answers:
-        _keep_answers(probe.answers)
+        from torchbuild_tasks.build.answers import keep_answers
+
+        keep_answers(probe.answers)
     if about.place and about.place.worktree and not about.place.folder.exists():
         facts = facts_of_coming_worktree(facts, about, catalog)
         settings = settings_of_main(settings, about)
@@ -323,15 +324,6 @@ def _described(request: BuildRequest, source: str | None, settings: Settings, ca
     tree = replace(tree, cache=None, previous=None, installed=None, running=None)
     facts = replace(facts, tree=tree, patches=(), companions=())
     return _with_brought(_with_companions(facts, request, settings, catalog), request, settings)
-
-
-def _keep_answers(answers: Answers) -> None:
-    """Write what programs have answered; where it cannot be written, they are asked again."""
-    if (kept := answers.changed) is None:
-        return
-    with contextlib.suppress(OSError, UsageError):
-        make_state(answers.path.parent)
-        files.write_json(answers.path, kept, error=UsageError, private=True)
 
 
 def _without_links(path: Path) -> Path:

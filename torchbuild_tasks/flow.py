@@ -189,7 +189,7 @@ def write_env(request: BuildRequest) -> BuildPlan:
     from torchbuild_tasks.build.preflight import place_linker
     from torchbuild_tasks.build.prepare import write_envs
 
-    question = use_stored_checkout(look(request))
+    question = use_stored_checkout(look(request, everything=False))
     if (running := question.facts.tree.running) and not request.dry_run:  # which reads these files
         raise lock.busy(Path(question.facts.tree.root), running)
     plan = accept(decide(question))
@@ -353,7 +353,7 @@ def plan_of_built(request: BuildRequest) -> tuple[Question, BuildPlan]:
         UsageError: the named build is not there.
         NotBuilt: nothing was built yet.
     """
-    question = in_last_mode(use_stored_checkout(look(request)))
+    question = in_last_mode(use_stored_checkout(look(request, everything=False)))
     plan = decide(question)
     if question.settings.seen_from:
         require_checkout(question)
@@ -396,7 +396,7 @@ def clean(request: BuildRequest, report: Reporter) -> Removal:
     """Remove what the build made, or with --patches undo the source patches; --dry-run only lists."""
     from torchbuild_tasks.build.clean import remove_build, remove_patches
 
-    question = look(request)
+    question = look(request, everything=False)
     root = require_checkout(question)
     if request.dry_run and (running := question.facts.tree.running):
         report.note(running.said)

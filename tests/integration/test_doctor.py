@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -13,26 +12,18 @@ from typing import Any
 import pytest
 
 from tests.support.capabilities import needs_git
+from tests.support.driver import Run, torchbuild
 from tests.support.sample import materialise
 
 pytestmark = [pytest.mark.integration, needs_git]
 
-COMMAND = (sys.executable, "-m", "torchbuild_tasks.fronts.console")
+
+def run(*words: str, **environ: str) -> Run:
+    return torchbuild(*words, timeout=120, environ=environ)
 
 
-def run(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *words],
-        env={**os.environ, **environ},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
-def findings(said: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    found = json.loads(said.stdout)
+def findings(said: Run) -> dict[str, Any]:
+    found = said.json
     assert set(found) == {"verdict", "findings", "facts"}
     return {finding["id"]: finding for finding in found["findings"]}
 
@@ -76,12 +67,12 @@ def test_a_program_that_hangs_is_ended_and_named(tmp_path: Path, checkout: Path)
 def test_nothing_is_put_right_unrequested_and_then_it_is(checkout: Path) -> None:
     words = ("doctor", "--source", str(checkout), "--offline")
     asked = run(*words, "--fix", **FROM_FOLDERS)
-    assert "submodules: not done; the command would be" in asked.stderr
+    assert "submodules: not done; the command would be" in asked.err
     before = findings(run(*words, "--json"))
     assert [before[id]["status"] for id in ("submodules", "git-autocrlf")] == ["error", "warn"]
     done = run(*words, "--fix", "--yes", **FROM_FOLDERS)
-    assert "submodules: done" in done.stderr
-    assert "git-autocrlf: done" in done.stderr
+    assert "submodules: done" in done.err
+    assert "git-autocrlf: done" in done.err
     after = findings(run(*words, "--json"))
     assert "git-autocrlf" not in after
     assert "submodules" not in after
@@ -93,13 +84,13 @@ def test_a_report_comes_of_every_folder_and_is_planned_from(tmp_path: Path, chec
     said = run(
         "support", "--source", str(checkout), "--offline", "--out", str(archive), DEPLOY_TOKEN="Zq9xK3vT7n"
     )
-    assert said.returncode == 0, said.stderr
+    assert said.code == 0, said.err
     with zipfile.ZipFile(archive) as members:
         assert not [name for name in members.namelist() if b"Zq9xK3vT7n" in members.read(name)]
-    planned = json.loads(run("plan", "--facts", str(archive), "--json").stdout)
+    planned = run("plan", "--facts", str(archive), "--json").json
     assert planned["source"].endswith("pytorch")
     (tmp_path / "torchbuild.toml").write_text("no = [toml", "utf-8")
     words = ("--config", str(tmp_path / "torchbuild.toml"), "--out", str(tmp_path / "b.zip"), "--offline")
     broken = run("support", "--source", str(tmp_path), *words)
-    assert broken.returncode == 0, broken.stderr
-    assert "could not be fetched" in broken.stdout
+    assert broken.code == 0, broken.err
+    assert "could not be fetched" in broken.out

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,8 @@ PROGRAMS = {
 RUN = {page: [block for block in blocks(page) if block.is_run] for page in PAGES}
 QUICK = [page for page, found in RUN.items() if any("slow" not in block.marks for block in found)]
 SLOW = [page for page, found in RUN.items() if any("slow" in block.marks for block in found)]
+
+Stamp = tuple[int, ...]  # of a file or link its mode, size and time (ns); empty for a folder
 
 
 class Home:
@@ -56,6 +58,7 @@ class Home:
         )
         self.run("torchbuild build --source ~/pytorch", self.folder)
         subprocess.run(["cp", "-a", str(self.folder), str(self.saved)], check=True)
+        self.stamps = stamps(self.saved)
 
     def run(self, commands: str, folder: Path) -> str:
         """Run commands in bash; what they print."""
@@ -77,35 +80,37 @@ class Home:
 
     def again(self) -> None:
         """Make all as it was after the first build, in the same place: venvs and build trees name it."""
-        restore(self.saved, self.folder)
+        restore(self.saved, self.folder, self.stamps)
 
 
-def restore(saved: Path, place: Path) -> None:
+def restore(saved: Path, place: Path, wanted: Mapping[str, Stamp]) -> None:
     """Make a folder as it was saved; what is the same by kind, mode, size and time is not copied again."""
-    wanted, here = stamps(saved), stamps(place)
-    for name, stamp in sorted(here.items(), reverse=True):
-        if stamp != wanted.get(name):
-            shutil.rmtree(place / name) if stamp[0] == "folder" else (place / name).unlink()
-    for name, stamp in sorted(wanted.items()):
-        if stamp != here.get(name):
-            if stamp[0] == "folder":
-                (place / name).mkdir(exist_ok=True)
-            else:
+    here = stamps(place)
+    for name in sorted(here, reverse=True):
+        if here[name] != wanted.get(name):
+            (place / name).unlink() if here[name] else shutil.rmtree(place / name)
+    for name in sorted(wanted):
+        if wanted[name] != here.get(name):
+            if wanted[name]:
                 shutil.copy2(saved / name, place / name, follow_symlinks=False)
-
-
-def stamps(root: Path) -> dict[str, tuple[object, ...]]:
-    """Return what says whether an entry below a folder has changed, by its path."""
-    found: dict[str, tuple[object, ...]] = {}
-    for folder, names, files in os.walk(root):
-        for name in (*names, *files):
-            path = Path(folder, name)
-            seen = path.lstat()
-            if stat.S_ISDIR(seen.st_mode):
-                stamp: tuple[object, ...] = ("folder",)
             else:
-                stamp = (seen.st_mode, seen.st_size, seen.st_mtime_ns)
-            found[str(path.relative_to(root))] = stamp
+                (place / name).mkdir(exist_ok=True)
+
+
+def stamps(root: Path) -> dict[str, Stamp]:
+    """Return what says whether an entry below a folder has changed, by its path."""
+    found: dict[str, Stamp] = {}
+    folders = [str(root)]
+    start = len(folders[0]) + 1
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                    found[entry.path[start:]] = ()
+                else:
+                    seen = entry.stat(follow_symlinks=False)
+                    found[entry.path[start:]] = (seen.st_mode, seen.st_size, seen.st_mtime_ns)
     return found
 
 

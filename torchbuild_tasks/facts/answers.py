@@ -2,7 +2,7 @@
 
 A build with nothing to do would start fifteen programs to hear what the last one has heard, two fifths of its
 CPU time (docs/speed.md). Only a build keeps answers, in the folder where nothing that a checkout brings can
-write, and only builds and plans take them: `doctor` asks every program.
+write. What sees a build's facts takes them (plan, env, verify, clean); `doctor` asks every program.
 """
 
 from __future__ import annotations

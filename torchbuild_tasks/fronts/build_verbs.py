@@ -129,7 +129,7 @@ def _watch(request: BuildRequest, report: Reporter) -> Outcome:
     for name in ("json", "dry_run"):
         if getattr(request, name):
             raise UsageError(f"--watch keeps building, and {flag_name(name)} shows one thing and ends")
-    question = look(request)
+    question = look(request, everything=False)
     watched = watch_sources(require_checkout(question), question)
     _build_once(request, report, first=True)
     again = dataclasses.replace(request, clean=False)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.capabilities import needs_git
+from tests.support.capabilities import needs_git, needs_posix_paths
 from tests.support.sample import materialise
+from torchbuild_tasks.build.answers import keep_answers
 from torchbuild_tasks.errors import SourceError
-from torchbuild_tasks.features.manifest.state import look_at_repositories
+from torchbuild_tasks.facts import answers
+from torchbuild_tasks.facts.probe import Probe
+from torchbuild_tasks.features.manifest.state import list_installed, look_at_repositories
 from torchbuild_tasks.model.record import Repository
 
 pytestmark = [
@@ -83,3 +89,38 @@ def test_a_submodule_that_is_not_there_says_so(root: Path) -> None:
 def test_a_folder_without_git_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SourceError):
         look_at_repositories(tmp_path, frozenset())
+
+
+@needs_posix_paths
+def test_packages_are_listed_again_when_one_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "site/mine-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n\nName: text\n", "utf-8")
+    (info / "RECORD").write_text("mine.py,,\n", "utf-8")
+    run, asked = Probe.run, []
+
+    def counted(self: Probe, *words: Any, **options: Any) -> Any:
+        asked.append(words)
+        return run(self, *words, **options)
+
+    monkeypatch.setattr(Probe, "run", counted)
+    monkeypatch.setattr(answers, "_SETTLED", -60.0)  # as if all of this had been there for a minute
+
+    def listed(folder: Path = tmp_path / "state") -> dict[str, str | None]:
+        known = answers.Answers(folder)
+        environ = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+        found = list_installed(Probe(environ=environ, answers=known), sys.executable)
+        keep_answers(known)
+        return {each.name: each.record for each in found}
+
+    first = listed()
+    assert first["mine"] == hashlib.sha256(b"mine.py,,\n").hexdigest() and "pytest" in first
+    assert listed() == first and len(asked) == 1
+    (info / "RECORD").write_text("mine.py,,\nother.py,,\n", "utf-8")
+    assert listed()["mine"] != first["mine"] and len(asked) == 2
+    info.rename(info.with_name("other-2.0.dist-info"))
+    (info.with_name("other-2.0.dist-info") / "METADATA").write_text("Name: other\nVersion: 2.0\n", "utf-8")
+    assert "other" in listed() and "mine" not in listed()
+    assert listed(tmp_path / "site/mine.py") == listed(), "it is asked anew where nothing can be kept"

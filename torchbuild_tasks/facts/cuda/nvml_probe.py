@@ -9,7 +9,10 @@ from __future__ import annotations
 import ctypes
 import importlib
 import sys
-from typing import Any
+
+TYPE_CHECKING = False  # importing `typing` for it would be half of the time in which there is no library
+if TYPE_CHECKING:
+    from typing import Any
 
 LINUX = "libnvidia-ml.so.1"  # what pynvml loads there
 LIBRARY_NOT_FOUND = 12  # NVML_ERROR_LIBRARY_NOT_FOUND of nvml.h

@@ -11,6 +11,8 @@ from typing import Any
 from torchbuild_tasks.build.ledger import now
 from torchbuild_tasks.build.work import Work
 from torchbuild_tasks.errors import BuildFailed, SourceError
+from torchbuild_tasks.facts.answers import Answers
+from torchbuild_tasks.facts.probe import Probe
 from torchbuild_tasks.model import BuildPlan, Facts
 from torchbuild_tasks.model.record import EnvText, HelperUsed, Installed, Manifest, Program
 from torchbuild_tasks.options import BuildRequest
@@ -54,18 +56,28 @@ def start_manifest(
 
 def note_source(work: Work) -> None:
     """Record the checkout's state before the first command, since it may be edited during the build."""
+    _add_source(work)
+    work.ledger.save()
+
+
+def _add_source(work: Work) -> None:
     noted = work.ledger.manifest
     if not noted.repositories and not noted.source_problem:
         work.ledger.note(**_source(work.facts, work.plan))
-    work.ledger.save()
 
 
 def complete_manifest(work: Work) -> None:
     """Add the data that is known at the end; report a failure in one line, since torch is built."""
+    from torchbuild_tasks.build.answers import keep_answers
+
+    probe = Probe()
+    answers = Answers(probe.state_folder())
+    probe = replace(probe, answers=answers)
     try:
-        note_source(work)  # of a build that was ended before its first command
-        work.ledger.note(**_tools_used(work.facts, work.plan, work.ledger.environ or os.environ))
+        _add_source(work)  # of a build that was ended before its first command
+        work.ledger.note(**_tools_used(probe, work.facts, work.plan, work.ledger.environ or os.environ))
         work.ledger.save()
+        keep_answers(answers)
     except BuildFailed as problem:
         work.report.note(f"The manifest of this build is not complete: {problem.what}")
 
@@ -75,7 +87,7 @@ def plan_manifest(question: Question, plan: BuildPlan, tool: str) -> Manifest:
     folders = [op.value for op in plan.env if (op.op, op.name) == ("prepend", "PATH")]
     path = os.pathsep.join((*reversed(folders), os.environ.get("PATH", "")))
     source = _source(question.facts, plan)
-    used = _tools_used(question.facts, plan, {"PATH": path})
+    used = _tools_used(Probe(), question.facts, plan, {"PATH": path})
     planned = start_manifest(question, plan, tool, started=now(), result="planned")
     return redact(replace(planned, **source, **used))
 
@@ -102,11 +114,11 @@ def _source(facts: Facts, plan: BuildPlan) -> dict[str, Any]:
         return {"source_problem": " ".join((error.what, *error.looked[-1:]))}
 
 
-def _tools_used(facts: Facts, plan: BuildPlan, environ: Mapping[str, str]) -> dict[str, Any]:
+def _tools_used(probe: Probe, facts: Facts, plan: BuildPlan, environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the programs, helpers and packages of a build in `environ`, as fields of a manifest."""
     from torchbuild_tasks.features.manifest.state import list_installed
 
-    packages = list_installed(plan.environment.python)
+    packages = list_installed(probe, plan.environment.python)
     store = facts.store
     return {
         "programs": tuple(_programs(facts, plan, environ, packages)),

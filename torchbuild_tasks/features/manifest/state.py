@@ -11,9 +11,10 @@ import shutil
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from torchbuild_tasks.errors import SourceError
+from torchbuild_tasks.facts.probe import Output, Probe
 from torchbuild_tasks.model.record import FileSeen, Installed, Program, Repository
 from torchbuild_tasks.system import process
 from torchbuild_tasks.system.git.run import Git, git_error
@@ -138,8 +139,10 @@ import sys
 sys.path = [path for path in sys.path if path]
 import hashlib, json
 from importlib import metadata
-found = {}
+found, reads = {}, list(sys.path)
 for one in metadata.distributions():
+    if hasattr(one, "_path"):  # a folder or file, but for those of a finder of its own
+        reads += [str(one._path), str(one._path / "RECORD"), str(one._path / "PKG-INFO")]
     about = one.metadata  # parsed at each access, with the description
     name = about["Name"]
     if name and name not in found:
@@ -149,7 +152,7 @@ for one in metadata.distributions():
             "record": record and hashlib.sha256(record.encode("utf-8", "surrogateescape")).hexdigest(),
             "direct_url": one.read_text("direct_url.json"),
         }
-print(json.dumps(found))
+print(json.dumps({"packages": found, "reads": reads}))
 """
 NO_ARCHIVE: Final = "installed from an index: pip keeps no hash of the wheel, only of each file (RECORD)"
 NO_RECORD: Final = "it has no RECORD: not installed from a wheel"
@@ -171,16 +174,28 @@ def program(name: str, path: str, version: str | None, environ: Mapping[str, str
     )
 
 
-def list_installed(python: str) -> tuple[Installed, ...]:
-    """Return the installed distributions of a Python, by name; empty if it fails."""
+def list_installed(probe: Probe, python: str) -> tuple[Installed, ...]:
+    """Return the installed distributions of a Python, by name; empty if it fails.
+
+    It is asked again when a package has come, gone or changed: that takes a tenth of a second.
+    """
     if not Path(python).is_file():
         return ()
-    answer = process.capture((python, "-c", _LIST), cwd=Path(python).parent, timeout=_TOOL_SECONDS)
-    try:
-        installed = parse_json(answer.stdout) if answer.rc == 0 else {}
-    except ValueError:
-        installed = {}
+    output = probe.ask((python, "-c", _LIST), timeout=_TOOL_SECONDS, reads=_list_read)
+    installed = _parse(output).get("packages", {}) if output is not None and output.rc == 0 else {}
     return tuple(_distribution(name, installed[name]) for name in sorted(installed, key=str.lower))
+
+
+def _list_read(output: Output) -> tuple[str, ...]:
+    return tuple(_parse(output).get("reads", ()))
+
+
+def _parse(output: Output) -> dict[str, Any]:
+    """Return what `_LIST` has printed, in its last line: a sitecustomize may have printed before."""
+    try:
+        return dict(parse_json(output.stdout.rstrip().rpartition("\n")[2]))
+    except (ValueError, TypeError):
+        return {}
 
 
 def _distribution(name: str, entry: Mapping[str, str | None]) -> Installed:
