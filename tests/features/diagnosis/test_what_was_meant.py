@@ -38,6 +38,7 @@ _BUILT = "no suitable image found.  Did find:\n\t/env/libomp.dylib: cannot load 
         # What switches a check off is no way out.
         ("C:/c/thrust/config.h(79): fatal error C1189: #error:  The version of CUB in your include path is not compatible with this release of Thrust. Define THRUST_IGNORE_CUB_VERSION_CHECK to ignore this.", "CUB_HOME", "Define THRUST"),
         ("a.h:3:2: error: #error This is old. Define X_OK to override this check. Please use C++17.", "Please use C++17", "X_OK"),
+        ("error: Internal check failed. Please report this bug to the maintainers.", "", "says what to do"),
         # A file of torch's own lacks a name, or an extension's does.
         ("ImportError: /v/torch/lib/libtorch.so: undefined symbol: nvtxMarkA", "is of torch itself", "setup.py"),
         ("ImportError: /v/zork/_C.so: undefined symbol: nvtxMarkA", "linked without it", "is of torch itself"),
