@@ -38,6 +38,7 @@ _BUILT = "no suitable image found.  Did find:\n\t/env/libomp.dylib: cannot load 
         # What switches a check off is no way out.
         ("C:/c/thrust/config.h(79): fatal error C1189: #error:  The version of CUB in your include path is not compatible with this release of Thrust. Define THRUST_IGNORE_CUB_VERSION_CHECK to ignore this.", "CUB_HOME", "Define THRUST"),
         ("a.h:3:2: error: #error This is old. Define X_OK to override this check. Please use C++17.", "Please use C++17", "X_OK"),
+        ("error: Internal check failed. Please report this bug to the maintainers.", "", "says what to do"),
         # A file of torch's own lacks a name, or an extension's does.
         ("ImportError: /v/torch/lib/libtorch.so: undefined symbol: nvtxMarkA", "is of torch itself", "setup.py"),
         ("ImportError: /v/zork/_C.so: undefined symbol: nvtxMarkA", "linked without it", "is of torch itself"),
@@ -55,6 +56,10 @@ _BUILT = "no suitable image found.  Did find:\n\t/env/libomp.dylib: cannot load 
         (_DYLD.format("/env/torch", _BUILT), "newer one", "install both again"),
         ("CUDA SETUP: Loading binary C:\\k\\venv\\lib\\bitsandbytes\\libbitsandbytes_cuda118.so...\nargument of type 'WindowsPath' is not iterable", '"bitsandbytes>=0.43"', "LD_LIBRARY_PATH variable"),
         ("Traceback (most recent call last):\n  File \"/w/tools/a.py\", line 8, in <module>\n    X = re.compile(\nAttributeError: module 're' has no attribute 'compile'", "in /w/tools, the folder of the script", "in the same folder"),
+        # The log shows which of two compilers ran, and which prompt is typed at.
+        ("FAILED: a.obj\nC:\\VC\\bin\\HostX86\\x64\\cl.exe /c a.cpp\nD:\\a.cpp(9): fatal error C1060: compiler is out of heap space", "runs the compiler for 32 bits", "at once:"),
+        ("FAILED: a.obj\nC:\\VC\\bin\\HostX64\\x64\\cl.exe /c a.cpp\nD:\\a.cpp(9): fatal error C1060: compiler is out of heap space", "page file", "runs the compiler for 32 bits"),
+        ('CMake Error at /c/CMakeTestCXXCompiler.cmake:60 (message):\n  The C++ compiler\n\n    "D:/VS/cl.exe"\n\n  is not able to compile a simple test program.\n\n  It fails with the following output:\n\n    Change Dir: D:/b\n', "echo %ERRORLEVEL%", "-fPIC"),
         # A traceback whose head is not in the log; what a submodule stops at.
         ("1.181   File \"/c/torch/utils/cpp_extension.py\", line 1606, in _get_cuda_arch_flags\n1.181     arch_list[-1] += '+PTX'\n1.181 IndexError: list index out of range", "TORCH_CUDA_ARCH_LIST", "traceback"),
         ('third_party/ideep/mkl-dnn/include/dnnl_config.h:81:2: #error "BOTH must be defined"\nthird_party/ideep/mkl-dnn/a.hpp:115:12:  error: ‘X’ was not declared', "submodule update", "stops there by itself"),

@@ -148,8 +148,10 @@ def _read_first(
     names = list_names(kind, machine) if kind else read_signs(machine, block.error.text)
     by_kind = explain_kind(kind, machine, names) if kind else None
     values = {**names, "kind fix": _kind_fix(by_kind)}
-    known = tuple(_diagnosis(each.hit, machine, values) for each in met[:MOST])
-    if by_kind and kind and kind.row.level == "cause" and not _is_covered(met, kind, block, own):
+    first = by_kind and kind and kind.row.level == "cause" and not _is_covered(met, kind, block, own)
+    told = [each for each in met[:MOST] if not (first and each.hit.row.rank == "consequence")]
+    known = tuple(_diagnosis(each.hit, machine, values) for each in told)
+    if first and by_kind:
         known = (by_kind, *known)
     shown = tuple(_told_once(known)) or ((by_kind,) if by_kind else ())
     return Reading(

@@ -67,10 +67,11 @@ _ADVICE: Final = re.compile(
     r"|To \w[\w '-]{3,60}, (?:run|use|set|try|pass|add))\b \S.{5,300}"
 )
 _SENTENCE: Final = re.compile(r"(?<=[.!?]) ")
-# One that only silences what it says.
+# One that only silences what it says, or asks for a report.
 _SILENCES: Final = re.compile(
     r"\bto (?:ignore|override|suppress|silence|skip|disable|bypass) (?:this|the|it\b|that)|own risk"
     r"|IGNORE|OVERRIDE|SUPPRESS"
+    r"|(?i:\b(?:report|submit|file|open|raise)\b.{0,40}\b(?:bugs?|issues?|errors?|problems?)\b)"
 )
 # A program that the loader could not start, and what a missing library was needed by.
 _STARTED: Final = re.compile(
