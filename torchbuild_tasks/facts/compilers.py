@@ -205,8 +205,9 @@ def _tool(probe: Probe, candidate: _Candidate, answer: tuple[str, str | None, st
     text, version, libc = answer
     program = candidate.real if candidate.masked else candidate.path
     stem = probe.names.stem(program or candidate.path)
+    name = stem if stem in MSVC_LIKE else _NAMES[_maker(text, stem)][candidate.cxx]
     return Tool(
-        name=stem if stem in MSVC_LIKE else _NAMES[_maker(text, stem)][candidate.cxx],
+        name=name,
         path=candidate.path,
         version=version,
         found_via=candidate.found_via,
