@@ -451,11 +451,11 @@ def _torch_that_fits(question: Question, candidates: tuple[Candidate, ...]) -> O
     planned = _word_of(chosen) if chosen.root else ""
     # What the host compiler does, and a driver that no toolkit helps, have a fix of their own.
     now = judge(question, planned, gpus) if planned else ()
-    own = (f for f in now if f.id == "host-compiler" or (f.id == "driver" and not _wants_toolkit(f)))
-    apart = {(f.id, f.text) for f in own}
+    apart = {(each.id, each.text) for each in now if each.id == "host-compiler"}
 
     def suits(trial: Trial) -> bool:
-        found = (each for each in trial.list_findings() if (each.id, each.text) not in apart)
+        told = (each for each in trial.list_findings() if each.id != "driver" or _wants_toolkit(each))
+        found = (each for each in told if (each.id, each.text) not in apart)
         return all(each.status != "error" and each.id not in (*_TOLD, JETPACK_ID) for each in found)
 
     known = _compiler_errors(question)
