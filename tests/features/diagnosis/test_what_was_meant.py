@@ -60,6 +60,14 @@ _BUILT = "no suitable image found.  Did find:\n\t/env/libomp.dylib: cannot load 
         ("FAILED: a.obj\nC:\\VC\\bin\\HostX86\\x64\\cl.exe /c a.cpp\nD:\\a.cpp(9): fatal error C1060: compiler is out of heap space", "runs the compiler for 32 bits", "at once:"),
         ("FAILED: a.obj\nC:\\VC\\bin\\HostX64\\x64\\cl.exe /c a.cpp\nD:\\a.cpp(9): fatal error C1060: compiler is out of heap space", "page file", "runs the compiler for 32 bits"),
         ('CMake Error at /c/CMakeTestCXXCompiler.cmake:60 (message):\n  The C++ compiler\n\n    "D:/VS/cl.exe"\n\n  is not able to compile a simple test program.\n\n  It fails with the following output:\n\n    Change Dir: D:/b\n', "echo %ERRORLEVEL%", "-fPIC"),
+        # The system's own name for a package, where it has one for libraries at all.
+        ("fetch https://dl-cdn.alpinelinux.org/alpine/v3.19/main\nmake: g++: No such file or directory", "apk add build-base", "sanitizer"),
+        ("yum -y install gcc-c++\n/usr/bin/ld: cannot find -lz\ncollect2: error: ld returned 1 exit status", "dnf install zlib-devel", "apt"),
+        ("PS C:\\p> python setup.py install\nfatal error C1083: Cannot open include file: 'zlib.h': No such file or directory", "conda install -c conda-forge zlib", "winget"),
+        ("apk add x\na.cpp:3:10: fatal error: execinfo.h: No such file or directory", "musl, the C library", "-lpthread"),
+        ("apk add x\na.cpp:3:10: fatal error: pthread.h: No such file or directory", "apk add musl-dev", "has no such"),
+        ("apt-get install x\na.cpp:3:10: fatal error: execinfo.h: No such file or directory", "apt install libc6-dev", "musl"),
+        ("PS C:\\p> bash build.sh\nbuild.sh: line 3: nproc: command not found", "%NUMBER_OF_PROCESSORS%", "sysctl"),
         # A traceback whose head is not in the log; what a submodule stops at.
         ("1.181   File \"/c/torch/utils/cpp_extension.py\", line 1606, in _get_cuda_arch_flags\n1.181     arch_list[-1] += '+PTX'\n1.181 IndexError: list index out of range", "TORCH_CUDA_ARCH_LIST", "traceback"),
         ('third_party/ideep/mkl-dnn/include/dnnl_config.h:81:2: #error "BOTH must be defined"\nthird_party/ideep/mkl-dnn/a.hpp:115:12:  error: ‘X’ was not declared', "submodule update", "stops there by itself"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from torchbuild_tasks.catalog.diagnosis import ComponentRow
@@ -14,6 +15,12 @@ from torchbuild_tasks.features.diagnosis.programs import is_numbered
 _NOT_THERE: Final = (
     "It is of {0} on {1}, and this is built for {2}, which has none: leave it out there (an #ifdef, a name of"
     " the link line), or take a release of the source for that system."
+)
+# Windows' own package manager has programs, and no libraries for a build.
+_ON_WINDOWS: Final = (
+    "conda install -c conda-forge {0} brings it, into the folder Library of that environment: name that in"
+    " CMAKE_PREFIX_PATH, or its include in INCLUDE and its lib in LIB. Without conda: vcpkg install, mostly"
+    " by the same name, with CMAKE_TOOLCHAIN_FILE naming vcpkg's"
 )
 _INSTALLS: Final = re.compile(r"Run: |Install |\S*python\S* -m pip ")  # how a fix begins that brings a part
 _OF_PYPI: Final = " -m pip install "
@@ -56,21 +63,30 @@ def bring(kind: Kind, row: ComponentRow, machine: Machine) -> str:
     ways = []
     if _is_submodule(kind, row, machine):
         ways.append(_submodule(row.submodule, machine))
-    by_pip = kind.row.look == "module" and row.pip  # a package of the system's has modules for its own Python
-    holder = find_holder(kind, row, machine)
-    if not (by_pip or ways) and (install := machine.brings(holder)):
-        ways.append(f"Run: {install}")
-        if row.include and kind.row.look == "header" and holder is row:
-            ways.append(_BELOW.format(row.include))
-    elif row.pip and (
-        kind.row.id in ("missing-module", "missing-tool") or kind.row.look == "header" and row.pip_headers
-    ):
-        ways.append(f"Run: {machine.value('python')} -m pip install {row.pip}")
-    if (fix := machine.fix_of(row)) and (machine.builds_torch or not ways):
+    ways.extend(_list_installs(kind, row, machine, from_submodule=bool(ways)))
+    # Where a program is wanted, what is told of the same part's libraries is no help.
+    of_program = kind.row.look != "tool" or not (row.libs and row.names)
+    if of_program and (fix := machine.fix_of(row)) and (machine.builds_torch or not ways):
         ways.append(f"{fix} {row.aside}".strip())
     if kind.row.id == "missing-library" and any("pip install nvidia-" in way for way in ways):
         ways.append(_UNNUMBERED.format(bare_name("library", kind.subject)))
     return " ".join(each if each.endswith(".") else f"{each}." for each in ways)
+
+
+def _list_installs(kind: Kind, row: ComponentRow, machine: Machine, *, from_submodule: bool) -> Iterator[str]:
+    """Yield the commands that install a part: of the system's package manager, else of another one."""
+    by_pip = kind.row.look == "module" and row.pip  # a package of the system's has modules for its own Python
+    holder = find_holder(kind, row, machine)
+    if not (by_pip or from_submodule) and (install := machine.brings(holder)):
+        yield f"Run: {install}"
+        if row.include and kind.row.look == "header" and holder is row:
+            yield _BELOW.format(row.include)
+    elif not from_submodule and machine.manager == "winget" and row.packages and "conda" in row.names:
+        yield _ON_WINDOWS.format(row.names["conda"])
+    elif row.pip and (
+        kind.row.id in ("missing-module", "missing-tool") or kind.row.look == "header" and row.pip_headers
+    ):
+        yield f"Run: {machine.value('python')} -m pip install {row.pip}"
 
 
 def find_holder(kind: Kind, row: ComponentRow, machine: Machine) -> ComponentRow:

@@ -113,6 +113,7 @@ _BY_MANAGER: Final[Mapping[str, Mapping[str, str]]] = {
         "brew": "brew list",
         "": "dpkg -L (rpm -ql)",
     },
+    "of musl": {"apk": "musl", "": ""},
     "tells package": {
         "apt": "dpkg -S",
         "dnf": "rpm -qf",

@@ -231,12 +231,13 @@ _MANAGERS: Final = (
     ("conda", (b"-conda-linux-gnu", b"compiler_compat")),
     ("brew", (b"-apple-darwin", b"Apple clang", b".dylib", b"/opt/homebrew")),
     ("zypper", (b"-suse-linux", b"zypper ", b"(SUSE Linux)")),
-    ("apk", (b"-alpine-linux-musl", b"apk add ", b"(Alpine ")),
+    ("apk", (b"-alpine-linux-musl", b"apk add ", b"apk --", b"(Alpine ", b".alpinelinux.org/")),
     ("pacman", (b"pacman -S", b"makepkg", b"==> Starting build()", b"==> ERROR: A failure occurred in ")),
     (
         "dnf",
         (
             *(b"-redhat-linux", b"/opt/rh/", b"gcc-toolset-", b"/usr/lib64/", b"dnf install", b"yum install"),
+            *(b"dnf -y", b"yum -y", b"microdnf ", b".fedoraproject.org/"),
             *(b"(Red Hat ", b".el7.", b".el8", b".el9"),
         ),
     ),
@@ -244,6 +245,7 @@ _MANAGERS: Final = (
         "apt",
         (
             *(b"/x86_64-linux-gnu", b"/aarch64-linux-gnu", b"apt-get ", b"apt install", b"dpkg: "),
+            *(b"archive.ubuntu.com/", b"deb.debian.org/"),
             *(b"(Debian ", b"(Ubuntu "),
         ),
     ),
