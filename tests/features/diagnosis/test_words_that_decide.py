@@ -286,6 +286,41 @@ _CASES = [
         "Run it by hand",
         "clean environment",
     ),
+    # macOS: frameworks, its SDK, and a libtorch for the other processor.
+    (
+        'Undefined symbols for architecture arm64:\n  "_OBJC_CLASS_$_MPSGraph", referenced from:\n      a in b.o',
+        "-framework Metal",
+        "grep -rn",
+    ),
+    (
+        '"at::print(std::ostream&, at::Tensor const&)", referenced from:\n    f in a.o\nld: symbol(s) not found for architecture arm64',
+        "lipo -archs",
+        "A command failed",
+    ),
+    ("a.mm:9:3: error: unknown type name 'MTLCompileThing'", "xcrun --show-sdk-version", "git diff"),
+    ("a.mm:9:3: error: unknown type name 'MyThing'", "git diff", "xcrun"),
+    # A torch from before NVIDIA's packages of PyPI has none of them.
+    (
+        f'{_TRACE}  File "/usr/local/lib/python3.6/dist-packages/torch/__init__.py", line 149, in f\n    g()\nOSError: libcurand.so.10: cannot open shared object file: No such file or directory',
+        "JetPack",
+        "nvidia-cublas-cu12",
+    ),
+    (
+        f'{_TRACE}  File "/v/lib/python3.8/site-packages/torch/__init__.py", line 81, in f\n    g()\nImportError: libcufft.so.9.0: cannot open shared object file: No such file or directory',
+        "No package of PyPI",
+        "nvidia-cublas-cu12",
+    ),
+    (
+        f'{_TRACE}  File "/v/lib/python3.11/site-packages/torch/__init__.py", line 81, in f\n    g()\nImportError: libcurand.so.10: cannot open shared object file: No such file or directory',
+        "nvidia-cublas-cu12",
+        "No package of PyPI",
+    ),
+    # conda's compilers of old are conda's, too.
+    (
+        "/e/bin/../x86_64-conda_cos6-linux-gnu/bin/ld: /t/libtorch.so: undefined reference to `memcpy@GLIBC_2.14'",
+        "sysroot_linux-64",
+        "manylinux",
+    ),
 ]
 
 

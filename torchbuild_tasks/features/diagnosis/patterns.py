@@ -34,7 +34,7 @@ _LINKER: Final = any_of(
     r"unresolved external",
     r"(?:lld|mold|gold|ld)(?:-link)?(?:\.exe)?: (?:(?:fatal )?error|fatal): ",
     r"(?:^|[\\/])ld(?:\.\w{2,4})?(?:\.exe)?: ?[^:]{1,300}:.{0,60}(?:syntax error|treating as linker script)",
-    r"^Undefined symbols for architecture ",
+    r"^Undefined symbols for architecture |^\"[^\"]{1,600}\", referenced from:$",
     r"nvlink (?:error|fatal) *:",
     r": error adding symbols: |: Relocations in generic ELF",
     r"DSO missing from",
