@@ -321,6 +321,83 @@ _CASES = [
         "sysroot_linux-64",
         "manylinux",
     ),
+    # What packages ask of the same, together.
+    (
+        "a 1.0 requires torch>=2.4.0, but you have torch 2.2.0 which is incompatible.\nb 1.0 requires torch==2.4.0, but you have torch 2.2.0 which is incompatible.",
+        "pip install 'torch>=2.4.0,==2.4.0'",
+        "pip install 'torch>=2.4.0',",
+    ),
+    (
+        "a 1.0 requires torch==2.0.1, but you have torch 2.2.0 which is incompatible.\nb 1.0 requires torch==2.1.0, but you have torch 2.2.0 which is incompatible.",
+        "no release of it suits all",
+        "pip install 'torch",
+    ),
+    (
+        "a 1.0 requires torch==2.0.1, but you have torch 2.2.0 which is incompatible.\nb 1.0 requires numpy<2, but you have numpy 2.1 which is incompatible.",
+        "pip install 'torch==2.0.1',",
+        "together",
+    ),
+    # What a source brings along, and what a build makes in it.
+    (
+        "Failed to stat `/p/submodules/a/buck-out/v2`: ENOENT: No such file or directory",
+        "buck2 killall",
+        "git submodule",
+    ),
+    (
+        "error: [Errno 2] No such file or directory: '/p/third_party/fmt/CMakeLists.txt'",
+        "git submodule update",
+        "killall",
+    ),
+    # Compiled parts that are left out unless they are asked for.
+    ("ModuleNotFoundError: No module named 'fused_layer_norm_cuda'", "APEX_CUDA_EXT=1", "not known here"),
+    ("ModuleNotFoundError: No module named 'amp_C'", "APEX_CUDA_EXT=1", "not known here"),
+    # One that ended, and one that goes on with torch.
+    (
+        "OSError: /v/torchtext/lib/libtorchtext.so: undefined symbol: _ZN5torch3jit17parseSchemaOrNameERKSs",
+        "torchtext has ended",
+        "pip install --upgrade",
+    ),
+    (
+        "OSError: /v/torchvision/_C.so: undefined symbol: _ZN5torch3jit17parseSchemaOrNameERKSs",
+        "torchvision comes for one release",
+        "has ended",
+    ),
+    # Why xFormers has no operator.
+    (
+        "NotImplementedError: No operator found for `memory_efficient_attention_forward` with inputs:\n`cutlassF` is not supported because:\n    xFormers wasn't build with CUDA support\n    requires device with capability <= (9, 0) but your GPU has capability (12, 0) (too new)",
+        "compiled part is not loaded",
+        "newer than the kernels",
+    ),
+    (
+        "NotImplementedError: No operator found for `memory_efficient_attention_forward` with inputs:\n`cutlassF` is not supported because:\n    requires device with capability <= (9, 0) but your GPU has capability (12, 0) (too new)",
+        "newer than the kernels",
+        "compiled part is not loaded",
+    ),
+    # A file that was named with its path, and one that the loader searches.
+    (
+        "OSError: /v/b/libb_cpu.so: cannot open shared object file: No such file or directory",
+        "itself is not there",
+        "LD_LIBRARY_PATH",
+    ),
+    (
+        "OSError: /v/b/libm_x.so.1: cannot open shared object file: No such file or directory",
+        "does not find libm_x.so.1",
+        "itself is not there",
+    ),
+    # TorchCodec: FFmpeg, or torch.
+    (
+        "RuntimeError: Could not load libtorchcodec. Likely causes:\n[start of libtorchcodec loading traceback]\nFFmpeg version 6: libavutil.so.58: cannot open shared object file: No such file or directory",
+        "this FFmpeg is not here",
+        "The undefined symbol says",
+    ),
+    (
+        "RuntimeError: Could not load libtorchcodec. Likely causes:\n[start of libtorchcodec loading traceback]\nFFmpeg version 6: /v/torchcodec/libtorchcodec_core6.so: undefined symbol: _ZN3c1013MessageLogger6streamB5cxx11Ev",
+        "The undefined symbol says",
+        "this FFmpeg is not here",
+    ),
+    # Two headers of graphics.
+    ("a.h:36:10: fatal error: EGL/egl.h: No such file or directory", "libegl-dev", "libx11-dev"),
+    ("a.h:36:10: fatal error: GL/gl.h: No such file or directory", "libgl1-mesa-dev", "libegl-dev"),
 ]
 
 

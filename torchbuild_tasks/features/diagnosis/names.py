@@ -17,12 +17,15 @@ from torchbuild_tasks.features.diagnosis.missing_module import read_module
 from torchbuild_tasks.features.diagnosis.options import read_option
 from torchbuild_tasks.features.diagnosis.part import find_component, own_header, read_part, read_subject
 from torchbuild_tasks.features.diagnosis.programs import is_numbered, read_program, read_sought
-from torchbuild_tasks.features.diagnosis.python import find_culprit, list_wants, read_python
+from torchbuild_tasks.features.diagnosis.python import find_culprit, join_demands, list_wants, read_python
 from torchbuild_tasks.features.diagnosis.releases import read_releases
 from torchbuild_tasks.features.diagnosis.signs import read_signs
 
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:[/\\]")
 _WITHIN: Final = re.compile(r"(?![A-Za-z]:|[-~$%@])[\w.+-]+[/\\]")
+# What a source brings along; what a build makes in it is not of that.
+_BUNDLED: Final = r"[/\\](?:third[_-]?party|3rd[_-]?party|submodules|externals?)[/\\]+[\w.+-]{2,}"
+_MADE: Final = r"(?![^\s:]*[/\\](?:\w+-out|out|build|_build|dist|target|[\w.+-]+\.egg-info)(?:[/\\]|$))"
 # What a file is that may not be used, by its path.
 _PLACES: Final = {
     "installs into": re.compile(r"^/usr/(?:local/)?(?:lib|bin|share)\d*/|/(?:dist|site)-packages\b"),
@@ -31,9 +34,7 @@ _PLACES: Final = {
     ),
     "place": re.compile(r"^(?:[A-Za-z]:)?[\w.~+-]*/[^\s:]*$"),
     "socket": re.compile(r"docker(?:d|\.sock)"),
-    "bundled file": re.compile(
-        r"[/\\](?:third[_-]?party|3rd[_-]?party|submodules|externals?)[/\\]+[\w.+-]{2,}"
-    ),
+    "bundled file": re.compile(_BUNDLED + _MADE),
 }
 # Where a script of CMake stops by itself, and the frames of a traceback.
 _BY_SCRIPT: Final = re.compile(r"CMake Error at (\S{1,200}:\d+) \(message\)")
@@ -146,6 +147,7 @@ def _read_message(kind: Kind, machine: Machine) -> Mapping[str, str]:
         "needs it": next(filter(None, needs.groups())) if needs else "",
         "wanter": "" if _BUILT_HERE.search(groups.get("wanter", "")) else groups.get("wanter", ""),
         "wants": "; ".join(list_wants(text)),
+        **join_demands(text),
         "its flag": _flag(groups.get("isa", "")),
         "libtorchless": "BUILD_LIBTORCHLESS" if _WITHOUT_LIBTORCH & machine.audience.given else "",
         "recipe": machine.recipe,
@@ -183,7 +185,7 @@ def _copied(kind: Kind, machine: Machine) -> str:
 
 def _is_in_tree(kind: Kind) -> bool:
     """Say whether a library that lacks is named by a path within the build: no package has that file."""
-    bundled = _PLACES["bundled file"].search(kind.subject) is not None
+    bundled = re.search(_BUNDLED, kind.subject) is not None
     return kind.row.id == "missing-library" and (bundled or _WITHIN.match(kind.subject) is not None)
 
 

@@ -71,6 +71,10 @@ _ASKED: Final = re.compile(r"requirement [\w.-]{1,60}(?:\[[^\]]{0,60}\])?([=<>!~
 _FEW: Final = 5
 _PYTHON_PATH: Final = re.compile(r"python3\.(\d{1,2})\b|[\\/]Python3(\d{1,2})[\\/]|cpython-3(\d{1,2})\b")
 # What pip tells, one below the other.
+_DEMAND: Final = re.compile(
+    r"(?:requires|has requirement) ([\w.-]{1,60}?)(?:\[[^]]{1,60}\])?([<>=!~][^\s;]{1,80}?)"
+    r"(?:; [^,]{1,80})?,? but you(?:'ll)? have "
+)
 _WANTS: Final = re.compile(
     r"^\s*((?:The user requested|(?!and |[Bb]ecause )\S{1,80} \S{1,40} depends on) .{1,120})$"
     # uv and Poetry tell it in sentences.
@@ -152,6 +156,15 @@ def _offered(text: str) -> Mapping[str, str]:
         "other python": f"{others[-1][0]} wants Python {others[-1][1].strip()}" if others else "",
         "old metadata": "pip<24.1" if re.search(r"invalid metadata|use pip<24\.1", text) else "",
     }
+
+
+def join_demands(text: str) -> Mapping[str, str]:
+    """Return what packages together ask of the first that pip left in another version, if that differs."""
+    found = _DEMAND.findall(text)
+    bounds = tuple(dict.fromkeys(bound for package, bound in found if package == found[0][0]))
+    joined = f"{found[0][0]}{','.join(bounds)}" if len(bounds) > 1 else ""
+    clash = sum(bound.startswith("==") and "*" not in bound for bound in bounds) > 1
+    return {"demands": "" if clash else joined, "demands clash": joined if clash else ""}
 
 
 def list_wants(text: str) -> Sequence[str]:

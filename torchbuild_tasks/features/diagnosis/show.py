@@ -38,7 +38,7 @@ def reading_text(reading: Reading) -> str:
     if reading.status == "clean":
         return _CLEAN + state + diagnoses_text(reading.notes, "Warning")
     block = "".join(f"  {line}\n" for line in reading.error_block)
-    causes = diagnoses_text(reading.diagnoses) or _UNKNOWN
+    causes = diagnoses_text(reading.diagnoses) or _UNKNOWN + diagnoses_text(reading.notes, "Warning")
     also = "".join(_other_text(each) for each in reading.also)
     return f"{state}The first error, line {reading.line_number}:\n{block}{causes}{also}"
 
