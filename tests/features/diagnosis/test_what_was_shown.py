@@ -70,7 +70,7 @@ PLUGIN = "n1:4:4 [0] NCCL INFO NET/Plugin : libnccl-net.so: cannot open shared o
         (TRACE.format("/v/torch/serialization.py") + "EOFError: Ran out of input", "head -c 200", "It is raised at"),
         (TRACE.format("/usr/lib/python3.11/multiprocessing/spawn.py") + "EOFError: Ran out of input", "", "head -c 200"),
         (TRACE.format("t.py") + "ImportError: cannot import name 'x' from 'mine' (unknown location)", "mine.__path__", "pip show"),
-        (TRACE.format("t.py") + "RuntimeError: No such operator image::decode_jpeg", "whether that import warns", "It is raised at"),
+        (TRACE.format("t.py") + "RuntimeError: No such operator image::decode_jpeg", "warns with the reason", "It is raised at"),
         # A name that every release has, and one that went.
         (TRACE.format("t.py") + "AttributeError: module 'numpy' has no attribute 'ndarray'", "numpy.__path__", "pip show"),
         (TRACE.format("t.py") + "AttributeError: module 'numpy' has no attribute 'int'", "numpy<1.24", "__path__"),

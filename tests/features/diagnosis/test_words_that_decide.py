@@ -395,6 +395,28 @@ _CASES = [
         "The undefined symbol says",
         "this FFmpeg is not here",
     ),
+    # uv's sentences are none of CMake's.
+    (
+        "  × No solution found when resolving dependencies:\n  ╰─▶ Because there is no version of a{platform_machine == 'x86_64'}==1.0 and b==2.0 depends on a{platform_machine == 'x86_64'}==1.0, we can conclude that b==2.0 cannot be used.\n      And because only b==2.0 is available and you require b, we can conclude that your requirements are unsatisfiable.",
+        "is there where uv looked",
+        "CMake script",
+    ),
+    (
+        "CMake Error at CMakeLists.txt:5 (add_library):\n  add_library cannot be used on an alias target.",
+        "CMake script cannot be run",
+        "No version of",
+    ),
+    # Whose header is missing, and whose name went.
+    (
+        'a.cu(96): error: namespace "thrust" has no member "device"',
+        "thrust/execution_policy.h",
+        "newer source. Where another",
+    ),
+    (
+        'a.cu(96): error: namespace "cub" has no member "Zork"',
+        "of the CUDA toolkit itself",
+        "execution_policy.h",
+    ),
     # Two headers of graphics.
     ("a.h:36:10: fatal error: EGL/egl.h: No such file or directory", "libegl-dev", "libx11-dev"),
     ("a.h:36:10: fatal error: GL/gl.h: No such file or directory", "libgl1-mesa-dev", "libegl-dev"),
