@@ -321,6 +321,24 @@ _CASES = [
         "sysroot_linux-64",
         "manylinux",
     ),
+    # A static libtorch names its parts one by one.
+    (
+        "ld: /t/lib/libtorch_cpu.a(a.cc.o): in function `f':\na.cc:(.text+0x5a): undefined reference to `caffe2::g(long)'",
+        "--whole-archive",
+        "cmake_prefix_path",
+    ),
+    ("a.cc:(.text+0x5a): undefined reference to `caffe2::g(long)'", "libtorch", "--whole-archive"),
+    # Two of one name: another installation's header, or one of another commit.
+    (
+        "/p/src/init.c:22:18: error: conflicting types for ‘cpuinfo_initialize’\n/c/include/cpuinfo.h:491:18: note: previous declaration of ‘cpuinfo_initialize’ was here",
+        "older installation",
+        "git diff",
+    ),
+    (
+        '/p/include/ATen/T.h(120): error: function "at::Tensor::gather" has already been defined',
+        "defines it twice",
+        "does not fit what",
+    ),
 ]
 
 
