@@ -339,6 +339,28 @@ _CASES = [
         "defines it twice",
         "does not fit what",
     ),
+    # Qt's macros, in whosever header: https://github.com/pytorch/pytorch/issues/138981
+    (
+        "/u/object.h:190:23: error: expected unqualified-id before ‘;’ token\n  190 |     PyType_Slot *slots;",
+        "QT_NO_KEYWORDS",
+        "git diff",
+    ),
+    (
+        "D:\\libtorch\\include\\ATen\\core\\ivalue_inl.h(1567,35): error C2059: syntax error: '<parameter-list>'",
+        "QT_NO_KEYWORDS",
+        "does not fit what",
+    ),
+    (
+        "/u/a.h:190:23: error: expected unqualified-id before ‘;’ token\n  190 |     Thing *timeslots;",
+        "git diff",
+        "QT_NO_KEYWORDS",
+    ),
+    ("a.cpp:159:3: error: ‘PyArrayObject’ was not declared in this scope", "numpy.get_include", "Cython"),
+    (
+        "a.cpp:159:3: error: ‘PyUnicode_AS_UNICODE’ was not declared in this scope",
+        "Python",
+        "numpy.get_include",
+    ),
 ]
 
 
