@@ -420,6 +420,46 @@ _CASES = [
     # Two headers of graphics.
     ("a.h:36:10: fatal error: EGL/egl.h: No such file or directory", "libegl-dev", "libx11-dev"),
     ("a.h:36:10: fatal error: GL/gl.h: No such file or directory", "libgl1-mesa-dev", "libegl-dev"),
+    # A static libtorch names its parts one by one.
+    (
+        "ld: /t/lib/libtorch_cpu.a(a.cc.o): in function `f':\na.cc:(.text+0x5a): undefined reference to `caffe2::g(long)'",
+        "--whole-archive",
+        "cmake_prefix_path",
+    ),
+    ("a.cc:(.text+0x5a): undefined reference to `caffe2::g(long)'", "libtorch", "--whole-archive"),
+    # Two of one name: another installation's header, or one of another commit.
+    (
+        "/p/src/init.c:22:18: error: conflicting types for ‘cpuinfo_initialize’\n/c/include/cpuinfo.h:491:18: note: previous declaration of ‘cpuinfo_initialize’ was here",
+        "older installation",
+        "git diff",
+    ),
+    (
+        '/p/include/ATen/T.h(120): error: function "at::Tensor::gather" has already been defined',
+        "defines it twice",
+        "does not fit what",
+    ),
+    # Qt's macros, in whosever header: https://github.com/pytorch/pytorch/issues/138981
+    (
+        "/u/object.h:190:23: error: expected unqualified-id before ‘;’ token\n  190 |     PyType_Slot *slots;",
+        "QT_NO_KEYWORDS",
+        "git diff",
+    ),
+    (
+        "D:\\libtorch\\include\\ATen\\core\\ivalue_inl.h(1567,35): error C2059: syntax error: '<parameter-list>'",
+        "QT_NO_KEYWORDS",
+        "does not fit what",
+    ),
+    (
+        "/u/a.h:190:23: error: expected unqualified-id before ‘;’ token\n  190 |     Thing *timeslots;",
+        "git diff",
+        "QT_NO_KEYWORDS",
+    ),
+    ("a.cpp:159:3: error: ‘PyArrayObject’ was not declared in this scope", "numpy.get_include", "Cython"),
+    (
+        "a.cpp:159:3: error: ‘PyUnicode_AS_UNICODE’ was not declared in this scope",
+        "Python",
+        "numpy.get_include",
+    ),
 ]
 
 
