@@ -8,6 +8,7 @@ from tests.support.diagnosis import book, machine, read
 from tests.support.for_each import each_case
 from torchbuild_tasks.catalog.failures import FailureBook, UserFailureRow
 from torchbuild_tasks.features.diagnosis.choose import PAGE, explain
+from torchbuild_tasks.features.diagnosis.show import reading_text
 
 KILLED = "c++: fatal error: Killed signal terminated program cc1plus"
 FAILED = "FAILED: a.o\nc++ -c a.cpp\n"
@@ -46,6 +47,26 @@ def test_warnings_of_a_log_without_a_failure_are_notes() -> None:
     reading = read("-- MAGMA not found. Compiling without MAGMA support\n-- Configuring done\n")
     assert (reading.status, reading.diagnoses, reading.line_number) == ("clean", (), 0)
     assert [note.id for note in reading.notes] == ["magma-not-found"]
+
+
+FLASH = """  ╰─> [20 lines of output]
+      /tmp/setup.py:72: UserWarning: flash_attn was requested, but nvcc was not found.
+      Traceback (most recent call last):
+        File "<string>", line 2, in <module>"""
+VLLM = "WARNING ops.py:14] Failed to import from vllm._C with ImportError('x.so: undefined symbol: _ZN3c10')"
+XFORMERS = """WARNING[XFORMERS]: xFormers was built for:
+    PyTorch 2.6.0+cu124 with CUDA None (you have 2.5.1+cu121)
+  Please reinstall xformers"""
+
+
+@each_case(
+    ("log", "row"),
+    [(VLLM, "compiled-part-passed-over"), (FLASH, "nvcc-warned"), (XFORMERS, "xformers-built-for")],
+)
+def test_known_warnings_are_told_where_no_cause_is_known(log: str, row: str) -> None:
+    reading = read(log)
+    assert [note.id for note in reading.notes] == [row]
+    assert f"Warning: {reading.notes[0].cause}" in reading_text(reading)
 
 
 def test_a_warning_within_the_failing_block_is_its_cause() -> None:

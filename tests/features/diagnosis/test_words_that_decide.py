@@ -417,6 +417,28 @@ _CASES = [
         "of the CUDA toolkit itself",
         "execution_policy.h",
     ),
+    # What is said of a GPU beside what fails.
+    (
+        '  Found GPU0 NVIDIA GB10 which is of cuda capability 12.1.\n  warnings.warn(\nTraceback (most recent call last):\n  File "/s/setup.py", line 70, in <module>\nRuntimeError: Unsupported GPU',
+        "It is raised at /s/setup.py",
+        "no code for the GPU",
+    ),
+    (
+        "AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'",
+        "could not compile its operator",
+        "Find",
+    ),
+    (
+        "AttributeError: 'NoneType' object has no attribute 'cget_managed_ptr'",
+        "bitsandbytes has no library",
+        "without a check",
+    ),
+    ("AttributeError: 'NoneType' object has no attribute 'cursor'", "without a check", "bitsandbytes"),
+    (
+        "RuntimeError: Cannot find CUDA_HOME. CUDA must be available to build the package.",
+        "no CUDA toolkit",
+        "A file is wanted",
+    ),
     # Two headers of graphics.
     ("a.h:36:10: fatal error: EGL/egl.h: No such file or directory", "libegl-dev", "libx11-dev"),
     ("a.h:36:10: fatal error: GL/gl.h: No such file or directory", "libgl1-mesa-dev", "libegl-dev"),
