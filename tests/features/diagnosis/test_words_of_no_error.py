@@ -47,9 +47,14 @@ def test_it_is_none(log: str) -> None:
         # A warning with which a link lacks a file, and nothing of how it ended.
         (UNLIKE, 1),
         (f"[1/2] Linking a\n`{UNLIKE}\n`", 2),
+        (
+            "ld: warning: ignoring file '/x/libomp.dylib': found architecture 'arm64', required architecture 'x86_64'",
+            1,
+        ),
         ("a.lib : warning LNK4272: library machine type 'x86' conflicts with target machine type 'x64'", 1),
         # cargo calls all of it a warning, whatever the compiler said
         (CARGO.format(""), 1),
+        ("WARNING: a.cc:3:10: fatal error: torch/torch.h: No such file or directory", 1),
         (CARGO.format("torch-sys@0.17.0: "), 1),
         ("warning: tch@0.1.0: x.cpp(12): error C2039: 'a': is not a member of 'at'", 1),
         ("warning: tch@0.1.0: cl : Command line error D8021 : invalid numeric argument '/std'", 1),

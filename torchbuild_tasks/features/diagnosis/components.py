@@ -27,10 +27,10 @@ _OPERATOR: Final = re.compile(r"([A-Za-z_]\w*(?:::[\w~]+)*)::operator\b")
 _TEMPLATE: Final = re.compile(r"<[^<>]*>")
 _ENDING: Final = re.compile(r"(?:\.so(?:[.\d]*)|\.a|\.lib|\.dll|\.pyd|\.dylib|\.obj|\.o)$", re.IGNORECASE)
 _NATIVE: Final = re.compile(r"\.(?:cpython|cp|abi3|pypy)[\w-]*$")
-# How the name of a library ends that was built in another way: its number, its hash in a wheel, what it has in it.
+# How the name of a library goes on that is another build of it: its number, its hash in a wheel, its threads.
 _BUILT_AS: Final = re.compile(
-    r"(?:[-_.]?[aefhlmpqw])?(?:[-_.]{0,2}(?:r?\d[\d._]*|[0-9a-f]{8}|static(?:d|_nocallback)?|shared|dynamic|debug|release|serial|threads?|openmp|omp"
-    r"|pthreads?|mpi|wapi|atlas|netlib|reference|md|mt|st|dll|lite))*[_dst]?"
+    r"(?:[-_.]?[aefhlmpqw])?(?:[-_.]{0,2}(?:r?\d[\d._]*|[0-9a-f]{8}|static(?:d|_nocallback)?|shared|dynamic|debug"
+    r"|release|serial|threads?|openmp|omp|pthreads?|mpi|wapi|atlas|netlib|reference|md|mt|st|dll|lite))*[_dst]?"
 )
 # Where the folder of a part begins in a path.
 _INSIDE: Final = re.compile(

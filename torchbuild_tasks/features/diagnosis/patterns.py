@@ -307,7 +307,8 @@ EXPLAINS: Final = re.compile(
 )
 # Of these the ones that no link in order has: a file that was asked for, and not another found for it.
 _LACKS: Final = re.compile(
-    r"(?:\S{0,200}/)?ld(?:\.\w{2,4})?: warning: ignoring file \S.{0,400}(?:building|built) for "
+    r"(?:\S{0,200}/)?ld(?:\.\w{2,4})?: warning: ignoring file \S.{0,400}"
+    r"(?:(?:building|built) for |required architecture )"
     r"|\S.{0,300} : warning LNK4272\b"
 )
 # A warning of Python's, with where it was given.
