@@ -14,6 +14,11 @@ FLASH = "ImportError: {}/a.cpython-311-x86_64-linux-gnu.so: undefined symbol: _Z
 HOST = "/usr/local/cuda/include/crt/host_config.h:132:2: error: #error -- unsupported GNU version! gcc versions later than 11 are not supported!"
 EXTENSION = "g++ -DTORCH_EXTENSION_NAME=_C -c a.cpp\n"
 BOUNDS = "RuntimeError: The current installed version of g++ (14.2.0) is greater than the maximum required version by CUDA 12.4. Please make sure to use an adequate version of g++ (>=6.0.0, {})."
+LINKS = "g++ -I/v/site-packages/torch/include {} k.cpp -lc10\n/usr/bin/ld: k.o: in function `main':\nk.cpp:(.text+0x83): undefined reference to `at::Tensor::item() const'"
+ABI = "c++ -c a.cpp -o a.o {} -DTORCH_EXTENSION_NAME=e\nImportError: /x/e.so: undefined symbol: _ZNK2at10TensorBase8toStringEv"
+NVCC_STUB = "ImportError: /v/site-packages/{}: undefined symbol: {}"
+NAMES = 'CMake Error in CMakeLists.txt:\n  {} target "{}" {}\n\n    "{}"\n\n  but this file does not exist.'
+DYLIB = "ImportError: dlopen(/v/torchaudio/lib/a.so, 0x0006): Library not loaded: @rpath/{}"
 HALF = (
     'h.cu(2): error: {} operator "*" matches these operands{}\n            operand types are: __half * __half'
 )
@@ -102,6 +107,33 @@ CAPABILITY = "GPU with CUDA capability {} is not compatible with the current PyT
         (LINK.format("/opt/v/"), "--as-needed", "itself, and left"),
         (GLIBC.format("/c/bin/../x86_64-conda-linux-gnu/bin/"), "sysroot_linux-64>=2.17", "LD_LIBRARY_PATH"),
         (GLIBC.format("/usr/bin/"), "ldd --version", "sysroot_linux"),
+        # A program, an extension; whose flag of the ABI; what nvcc writes; what the header already shows.
+        (LINKS.format("-o k"), "Behind the source: -L$TORCH/lib", "What is built is an extension"),
+        (LINKS.format("-o k.so -shared"), "What is built is an extension", "Behind the source"),
+        (ABI.format("-D_GLIBCXX_USE_CXX11_ABI=0 -DTORCH_API_INCLUDE_EXTENSION_H"), "take it out", "import torch before"),
+        (ABI.format("-DTORCH_API_INCLUDE_EXTENSION_H -D_GLIBCXX_USE_CXX11_ABI=0"), "import torch before", "take it out"),
+        (ABI.format("-D_GLIBCXX_USE_CXX11_ABI=0 -DTORCH_API_INCLUDE_EXTENSION_H -D_GLIBCXX_USE_CXX11_ABI=1"), "import torch before", "take it out"),
+        (NVCC_STUB.format("mmdet/a.so", "__cudaPopCallConfiguration"), "nvcc writes it", "LD_LIBRARY_PATH"),
+        (NVCC_STUB.format("mmdet/a.so", "__cudaRegisterFatBinaryEnd"), "nvcc writes it", "LD_LIBRARY_PATH"),
+        (NVCC_STUB.format("mmdet/a.so", "cudaGraphAddNode"), "LD_LIBRARY_PATH", "nvcc writes it"),
+        (NVCC_STUB.format("torch/lib/libtorch_cuda.so", "__cudaPopCallConfiguration"), "LD_LIBRARY_PATH", "nvcc writes it"),
+        ("my_lib.obj : error LNK2001: unresolved external symbol __imp_THFloatTensor_fill", "import libraries", "taken out"),
+        ("my_lib.obj : error LNK2001: unresolved external symbol THFloatTensor_fill", "taken out", "import libraries"),
+        # Of what a package of CMake names: a folder of who built it, the system's, another package's.
+        (NAMES.format("Imported", "torch", "includes non-existent path", "/pytorch/torch/lib"), "Your source lacks nothing", "git submodule"),
+        (NAMES.format("The imported", "c10", "references the file", "C:/actions-runner/w/c10.lib"), "Your source lacks nothing", "git submodule"),
+        (NAMES.format("Imported", "x", "includes non-existent path", "/usr/include/x"), "is not whole", "git submodule"),
+        ("CMake Error at CMakeLists.txt:3 (add_library):\n  Cannot find source file:\n\n    /pytorch/a.cpp", "git submodule", "Your source lacks nothing"),
+        # What no wheel brings along, and what came with one.
+        (DYLIB.format("libsox.dylib"), "brew install sox", "install both again"),
+        (DYLIB.format("libavutil.59.dylib"), "brew install ffmpeg", "install both again"),
+        (DYLIB.format("libjpeg.9.dylib"), "install both again", "brew install"),
+        # A cache has a variable for its folder.
+        ("PermissionError: [Errno 13] Permission denied: '/tmp/torch_extensions/fused'", "TORCH_EXTENSIONS_DIR=", "findmnt"),
+        ("PermissionError: [Errno 13] Permission denied: '/root/.triton/cache'", "TRITON_CACHE_DIR=", "findmnt"),
+        ("PermissionError: [Errno 13] Permission denied: '/tmp/torch_files/fused'", "findmnt", "_DIR="),
+        ("C:\\t\\torch/nn/pimpl.h(123): error C2872: 'std': ambiguous symbol", "/permissive-", "C++14"),
+        ("g++: fatal error: Killed signal terminated program cc1plus", "ulimit -t", ""),
         # Compilers that are not found.
         ("Traceback (most recent call last):\n  File \"C:\\s\\setup.py\", line 431, in get_xpu_compliers\n    raise RuntimeError(\"x\")\nRuntimeError: Failed to find compiler path from OS PATH", "setvars.bat", "Build Tools"),
         ("RuntimeError: Failed to find compiler path from OS PATH", "Install one", "setvars"),

@@ -286,6 +286,27 @@ def test_a_part_is_found_by_its_name_as_each_kind_is_written(
     assert (found.name if found else None) == name
 
 
+@each_case(
+    ("library", "known"),
+    [
+        ("-lpng16d", True),
+        ("-lopenblas64_", True),
+        ("libopenblasp-r0.3.21.so", True),
+        ("-lfftw3f_threads", True),
+        ("cudart64_12.dll", True),
+        ("libgomp-24e2ab19.so.1", True),
+        ("zlibstatic.lib", True),
+        ("-lopenblas_own", False),
+        ("-lnccl_none", False),
+        ("-lpngwriter", False),
+        ("-lz-ng", False),
+        ("-ljpegxl", False),
+    ],
+)
+def test_a_library_that_only_begins_like_a_known_one_is_another(library: str, known: bool) -> None:
+    assert (Components(CATALOG.component).find("library", library) is not None) is known
+
+
 def test_every_shape_names_a_kind_and_every_kind_is_named() -> None:
     assert {shape.kind for shape in CATALOG.shape} == {row.id for row in CATALOG.kind}
     assert all(re.compile(pattern) for shape in CATALOG.shape for pattern in shape.patterns)

@@ -20,7 +20,7 @@ _OURS = re.compile(r"\bUSE_\w+=|--with-helper|\btorchbuild\b")
 
 def _logs(row: ComponentRow) -> Iterator[str]:
     """Yield an error of each form about a component, of a build that nothing shows to be torch's."""
-    for name in (each.rstrip("$*") for each in row.libs[:1]):
+    for name in (each.rstrip("$*#") for each in row.libs[:1]):
         yield f"/usr/bin/ld: cannot find -l{name}: No such file or directory"
     for name in (each.rstrip("$/") for each in row.headers[:1]):
         header = name if name.endswith(".h") else f"{name}/x.h"

@@ -178,7 +178,7 @@ def read_audience(block: ErrorBlock, origin: Origin) -> Audience:
     in_env = origin.isolated or "pip-build-env-" in text
     own = missing is not None and re.search(rf'File "[^"\n]{{1,400}}[/\\]{missing[1]}[/\\]', text)
     return Audience(
-        doing=_doing(block, text, of_extension=origin.of_extension),
+        doing="program" if origin.of_program else _doing(block, text, of_extension=origin.of_extension),
         system=system,
         manager="brew" if system == "mac" else "" if system == "windows" else origin.manager_on(system),
         text=text,

@@ -90,7 +90,9 @@ _NEGATIVE: Final = re.compile(
     r"|expired|closed|denied|incorrect|abort\w*|signal|terminat\w+|preempt\w*|refused|crash\w*|kill\w*|corrupt\w*"
     r"|disconnected|gone|disappeared|panic\w*"
     r"|un(?:able|expected|known|supported|available|recognized|resolved|authorized)|conflict\w*|truncated|timeout"
-    r"|in(?:valid|sufficient|compatible|complete)|forbidden|missing|required|broken|dead|illegal|overflow)\b|n't\b)"
+    # "the required packages" says nothing of whether they are there
+    r"|in(?:valid|sufficient|compatible|complete)|forbidden|missing|(?<!the )(?<!all )(?<!any )required"
+    r"|broken|dead|illegal|overflow)\b|n't\b)"
     # These mostly report what went wrong.
     r"|^(?:sed|g?awk|mawk|grep|find|xargs|cp|mv|rm|ln|install|mkdir|chmod|chown|g?unzip|gzip|xz|zstd|jq|rsync"
     r"|scp|ssh|touch|dd|cat|perl|bc|expr|dash|ksh|zsh): \S"

@@ -27,6 +27,11 @@ _OPERATOR: Final = re.compile(r"([A-Za-z_]\w*(?:::[\w~]+)*)::operator\b")
 _TEMPLATE: Final = re.compile(r"<[^<>]*>")
 _ENDING: Final = re.compile(r"(?:\.so(?:[.\d]*)|\.a|\.lib|\.dll|\.pyd|\.dylib|\.obj|\.o)$", re.IGNORECASE)
 _NATIVE: Final = re.compile(r"\.(?:cpython|cp|abi3|pypy)[\w-]*$")
+# How the name of a library goes on that is another build of it: its number, its hash in a wheel, its threads.
+_BUILT_AS: Final = re.compile(
+    r"(?:[-_.]?[aefhlmpqw])?(?:[-_.]{0,2}(?:r?\d[\d._]*|[0-9a-f]{8}|static(?:d|_nocallback)?|shared|dynamic|debug"
+    r"|release|serial|threads?|openmp|omp|pthreads?|mpi|wapi|atlas|netlib|reference|md|mt|st|dll|lite))*[_dst]?"
+)
 # Where the folder of a part begins in a path.
 _INSIDE: Final = re.compile(
     r"(?:^|.*/)(?:third_party|third-party|3rdparty|external|include(?:/[\w]+-linux-gnu)?|site-packages|_deps)/(?=.)"
@@ -132,7 +137,7 @@ class Components:
             begun: dict[str, list[tuple[int, str, ComponentRow]]] = {}
             names = ((each, row) for row in self.rows for each in _names(look, row))
             for number, (each, row) in enumerate(names):
-                begun.setdefault(each.rstrip("$*").lower(), []).append((number, each, row))
+                begun.setdefault(each.rstrip("$*#").lower(), []).append((number, each, row))
             self._begun[look] = max(map(len, begun), default=0), begun
         return self._begun[look]
 
@@ -155,6 +160,9 @@ def _fits(look: str, each: str, name: str) -> bool:
     match look:
         case "library":
             wanted = each.lower()
+            if wanted.endswith("#"):
+                own = wanted[:-1]
+                return name.startswith(own) and _BUILT_AS.fullmatch(name[len(own) :]) is not None
             return name.startswith(wanted[:-1]) if wanted.endswith("*") else name == wanted
         case "module":
             return f"{name}.".startswith(f"{each}.")

@@ -46,6 +46,12 @@ _BEFORE: Final = re.compile(
     r"|test\w{1,100} \([\w.]{1,160}\) \.\.\. (?!ok$|FAIL|ERROR|skip|expected|unexpected)(?=\S)"  # unittest
     r"| {4,5}\| (?=[A-Z]\w{0,20} \w)"  # Poetry, PowerShell
     r"|:(?:info|debug|error|msg|notice|warn):\w{1,20} "  # MacPorts
+    # cargo and others, which pass on what a compiler says
+    r"|(?:[Ww]arning|WARN(?:ING)?): (?:[\w-]{1,60}@\d[\w.+-]{0,40}: )?(?="
+    r"(?:\S{1,300}?(?::\d+(?::\d+)?|\(\d+(?:,\d+)?\)) ?: |\S{1,60} ?: )?"
+    rf"(?:fatal |internal compiler |Command line )?error(?: {NUMBER})?\s?: "
+    r"|\S{0,200}\bld(?:\.\w{2,4})?: (?!warning)"
+    r"|\S.{0,300}: undefined reference to )"
     r"|>(?:>>)? |`{1,3}(?=\S)|\[\d{1,2}(?:;\d{1,2}){0,3}m"  # pasted: quotes, code, colours without escape
     r")"
 )

@@ -36,6 +36,25 @@ _PLACES: Final = {
     "socket": re.compile(r"docker(?:d|\.sock)"),
     "bundled file": re.compile(_BUNDLED + _MADE),
 }
+# The folders of caches, as their paths have them, and the variable that lets each lie elsewhere. Sources: the
+# documentation of torch's cpp_extension and hub, Triton, CUDA, CuPy, Numba, Matplotlib, Hugging Face's hub,
+# ccache, sccache, pip and uv.
+_CACHES: Final = {
+    "torch_extensions": "TORCH_EXTENSIONS_DIR",
+    "torchinductor_": "TORCHINDUCTOR_CACHE_DIR",
+    "/.triton": "TRITON_CACHE_DIR",
+    "/.cache/torch": "TORCH_HOME",
+    "/.cache/huggingface": "HF_HOME",
+    "/.nv/ComputeCache": "CUDA_CACHE_PATH",
+    "/.cupy": "CUPY_CACHE_DIR",
+    "/numba_cache": "NUMBA_CACHE_DIR",
+    "/.config/matplotlib": "MPLCONFIGDIR",
+    "/.ccache": "CCACHE_DIR",
+    "/.cache/ccache": "CCACHE_DIR",
+    "/.cache/sccache": "SCCACHE_DIR",
+    "/.cache/pip": "PIP_CACHE_DIR",
+    "/.cache/uv": "UV_CACHE_DIR",
+}
 # Where a script of CMake stops by itself, and the frames of a traceback.
 _BY_SCRIPT: Final = re.compile(r"CMake Error at (\S{1,200}:\d+) \(message\)")
 # Where CMake writes scripts of its own, for a step of ExternalProject or FetchContent; not what that fetched.
@@ -166,6 +185,7 @@ def _read_file(kind: Kind, row: ComponentRow | None, machine: Machine) -> Mappin
     compiled = subject.endswith((".o", ".obj")) and not row and not INSTALLED.match(subject)
     return {
         **{name: subject if form.search(subject) else "" for name, form in _PLACES.items()},
+        "cache variable": next((name for folder, name in _CACHES.items() if folder in subject), ""),
         "own source": own,
         "generated": subject if kind.row.look == "header" and _GENERATED.match(subject) else "",
         "object": subject if compiled else "",

@@ -16,6 +16,11 @@ _OF_EXTENSION: Final = (
     *(b"-packages/torch/share", b"-packages\\torch\\share"),
     *(b"-packages/torch/utils/cpp_ext", b"-packages\\torch\\utils\\cpp_ext"),
 )
+# A program that is linked with the torch of a Python: a command that makes neither an object nor a library.
+_OF_PROGRAM: Final = re.compile(
+    rb"(?m)^(?=[^\n]*-packages/torch/(?:include|lib))(?=[^\n]*\s-o\s?(?!\S*\.(?:so|o|a|dylib|bc|s|i)\b)\w)"
+    rb"(?![^\n]*\s-(?:shared|dynamiclib|bundle|c|E|S)\s)[^\n]*\+\+[\w.-]*\s"
+)
 # A source that pip has fetched, which fetches none of torch; a package that did not build, and is another.
 _FETCHED: Final = re.compile(
     rb"pip-install-\w{1,20}[/\\]\w"
@@ -127,6 +132,14 @@ _SAID: Final = (
     (b"needed to handle lto object", re.compile(rb"(?P<lto_plugin>plugin) needed to handle lto object")),
     # The C++ ABI that a command compiles for.
     (b"-D_GLIBCXX_USE_CXX11_ABI=", re.compile(rb"-D(?P<abi_flag>_GLIBCXX_USE_CXX11_ABI=[01])\b")),
+    # One that the project sets: torch's own flags begin with the other, and its own for the ABI is the last.
+    (
+        b" -DTORCH_API_INCLUDE_EXTENSION_H",
+        re.compile(
+            rb"-D(?P<own_abi_flag>_GLIBCXX_USE_CXX11_ABI=[01]) [^\n]{0,4000}?-DTORCH_API_INCLUDE_EXTENSION_H"
+            rb"(?![^\n]{0,4000}_GLIBCXX_USE_CXX11_ABI)"
+        ),
+    ),
     # Poetry, which builds in an environment of its own.
     (b"ChefBuildError", re.compile(rb"(?P<by_poetry>ChefBuildError)\b")),
     (b"problem with poetry", re.compile(rb"problem with (?P<by_poetry>poetry)\b")),
@@ -256,10 +269,11 @@ class Origin:
     """What the blocks of a log show of where it was written.
 
     `given` are the words of commands that the log has, `versions` the packages of Python that are installed.
-    `of_extension`: an extension of torch is built, and not torch; `is_here`: the log is of this machine;
-    `isolated`: pip builds in an environment of its own; `in_image`: a step of docker build; `uses_nvcc`:
-    CUDA is compiled; `of_pip` is what pip said of a package before its error, `newer` the standards that
-    files are of, where they are compiled as older ones; `msbuild`: Visual Studio's generator builds;
+    `of_extension`: an extension of torch is built, and not torch; `of_program`: a program is; `is_here`: the
+    log is of this machine; `isolated`: pip builds in an environment of its own; `in_image`: a step of docker
+    build; `uses_nvcc`: CUDA is compiled; `of_pip` is what pip said of a package before its error, `newer` the
+    standards that files are of, where they are compiled as older ones; `msbuild`: Visual Studio's generator
+    builds;
     `said` is what programs said before the error, by its names in sentences; `warned` what was lacking by a
     warning, with the package that gave it ("" for a logger); `installed` the system's packages that the log
     shows as installed, `found` those that CMake found; `modules` the series of Python for which the log has a
@@ -270,7 +284,7 @@ class Origin:
     """
 
     def __init__(self, places: Sequence[str] = ()) -> None:
-        self.of_extension = False
+        self.of_extension = self.of_program = False
         self.is_here = False
         self.isolated = False
         self.uses_nvcc = False
@@ -328,6 +342,9 @@ class Origin:
         done = block.rfind(_DONE)
         self.isolated = begun > done if max(begun, done) >= 0 else self.isolated
         self.msbuild = self.msbuild or _has(block, _MSBUILD)
+        self.of_program = self.of_program or (
+            b"-DTORCH_EXTENSION_NAME" not in block and _OF_PROGRAM.search(block) is not None
+        )
         self._feed_said(block)
         if b"-- Found " in block:
             self.found |= {found.decode("utf-8", "replace") for found in _FOUND.findall(block)}

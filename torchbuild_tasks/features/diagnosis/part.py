@@ -61,6 +61,7 @@ def read_part(
         "?state": submodule_word(kind, row, machine),
         "brings": brings,
         "by package": brings if brings.startswith("Run: ") else "",
+        "brew name": row.names.get("brew", ""),
         "had": packages_had(brings, machine),
         "installs": "" if subject.endswith(".dylib") else install_for_loader(row, machine),
         "runtime": machine.fill((row.runtime,), (), {"by import": "Python" if by_import else ""}),

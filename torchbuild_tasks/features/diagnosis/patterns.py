@@ -305,6 +305,12 @@ EXPLAINS: Final = re.compile(
     r"|\S.{0,300} : warning LNK4272\b"
     r"|WARNING: Retrying \(Retry\(total=0"
 )
+# Of these the ones that no link in order has: a file that was asked for, and not another found for it.
+_LACKS: Final = re.compile(
+    r"(?:\S{0,200}/)?ld(?:\.\w{2,4})?: warning: ignoring file \S.{0,400}"
+    r"(?:(?:building|built) for |required architecture )"
+    r"|\S.{0,300} : warning LNK4272\b"
+)
 # A warning of Python's, with where it was given.
 WARNED: Final = re.compile(r"\b[A-Z][a-z]+Warning: ")
 # What tells why there is no GPU, as torch's warning and nvidia-smi do, and what comes of that: any error that
@@ -483,7 +489,8 @@ def is_negative(text: str) -> bool:
     """Return whether one of the last lines of a log reports a problem."""
     text = complaints.without_zeros(text)
     mild = is_harmless(text) or complaints.is_mild(text)
-    return complaint(text) > 0 or (not mild and complaints.has_bad_words(text))
+    bad = complaint(text) > 0 or _LACKS.match(text) is not None
+    return bad or (not mild and complaints.has_bad_words(text))
 
 
 def is_headline(text: str) -> bool:

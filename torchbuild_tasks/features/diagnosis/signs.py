@@ -50,6 +50,7 @@ _UNDEFINED: Final = re.compile(
     r"(?i:undefined (?:symbol|reference to)|unresolved external symbol):? [`'‘\"]?([^\s'’\"][^'’\"\n]{1,600})"
 )
 _OLD_STRINGS: Final = re.compile(r"_Z\w*?(?:RK?|PK?|[a-zE_\d])Ss(?![a-z])|\bstd::string\b")
+_NEW_STRINGS: Final = re.compile(r"__cxx11|B5cxx11")
 _OF_TYPE: Final = ": Invalid type"  # Cython, of a type in brackets
 # The part of -march that has an instruction of AArch64. Source: gas's manual, AArch64 extensions.
 _ARM: Final = {
@@ -97,7 +98,7 @@ def read_signs(machine: Machine, line: str, kind: Kind | None = None) -> Mapping
         "fitting gcc": machine.value(f"package:g++-{newest}") if newest else "",
         "offered gcc": machine.value(f"offered:g++-{newest}") if newest else "",
         "arm feature": _arm_feature(subject),
-        "abi of log": _abi_flag(machine.value("abi flag"), text),
+        "abi of log": _abi_flag(machine.value("abi flag"), machine.value("own abi flag"), text),
         "old strings": next(filter(_OLD_STRINGS.search, _UNDEFINED.findall(text)), ""),
         **_glibc(text),
     }
@@ -180,10 +181,16 @@ def _glibc(text: str) -> Mapping[str, str]:
     return {"old glibc": f"2.{here[1]}", "wheel glibc": f"2.{min(wanted)}"}
 
 
-def _abi_flag(flag: str, text: str) -> str:
-    """Return the flag of a command in the log, where the missing name is of the ABI that it asks for."""
+def _abi_flag(flag: str, own: str, text: str) -> str:
+    """Return the flag of a command in the log, where the missing name is of the ABI that it asks for.
+
+    What returns a string has no mark in its name with the old ABI, and so may be any name where the project
+    asks for that one by itself (`own`), and torch does not.
+    """
     names = " ".join(_UNDEFINED.findall(text))
-    asked = "__cxx11" in names if flag.endswith("=1") else _OLD_STRINGS.search(names) is not None
+    new = _NEW_STRINGS.search(names) is not None
+    old = _OLD_STRINGS.search(names) is not None or (own == flag and not new)
+    asked = new if flag.endswith("=1") else old
     return flag if flag and names and asked else ""
 
 
