@@ -126,6 +126,7 @@ def test_every_board_has_a_jetpack() -> None:
         ("32.9.9", "4.x", "10.2"),
         ("34.1.1", "5.x", "11.4"),
         ("35.4.1", "5.1.2", "11.4"),
+        ("36.2.0", "6.0 DP", "12.2"),
         ("36.3.0", "6.0", "12.2"),
         ("36.4.0", "6.1", "12.6"),
         ("36.4", "6.1", "12.6"),
@@ -325,6 +326,8 @@ def test_another_toolkit_than_jetpacks() -> None:
     both = with_cuda(tx2(), toolkits=two)
     chosen = found(checked(ask(both, cuda=True, cuda_toolkit="11.4")), "jetpack-cuda")
     assert "Use JetPack's own: --cuda-toolkit 10.2" in chosen.fix
+    unlisted = with_tegra(older, l4t="36.4.9")  # its CUDA is a guess
+    assert found(checked(ask(unlisted, cuda=True)), "jetpack-cuda").status == "unknown"
 
 
 def test_no_torch_is_advised_that_keeps_the_toolkit_which_the_board_does_not_run() -> None:

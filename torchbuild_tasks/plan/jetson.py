@@ -156,13 +156,19 @@ def _check_toolkit(question: Question, toolkit: ChosenToolkit) -> Iterator[Findi
     if row is None or version is None or version == Version(row.cuda):
         return
     text = f"CUDA {version} is planned, but the driver of JetPack {row.name} is that of CUDA {row.cuda}"
+    if row.guessed:
+        text = f"CUDA {version} is planned; which one JetPack {row.name} has for this release is not known"
+        yield Finding.unknown(JETPACK_ID, text)
+        return
     here = any(series(each.version) == row.cuda for each in question.cuda.toolkits)
     install = "" if here else "sudo apt-get install nvidia-jetpack, then "
     fix = f"Use JetPack's own: {install}--cuda-toolkit {row.cuda}"
     if nearest := _nearest_torch(question, row.cuda):
         fix += f", and torch {nearest}, the nearest that builds with it"
     if row.newer_cuda and version > Version(row.cuda):
-        fix += f", or install NVIDIA's package {COMPAT}-{version.major}-{version.minor}"
+        compat = f"nstall NVIDIA's package {COMPAT}-{version.major}-{version.minor}"
+        only = is_outside(question, Version(row.cuda)) and not is_outside(question, version)
+        fix = f"I{compat}." if only else f"{fix}, or i{compat}"
     yield Finding.warn(JETPACK_ID, text, fix)
 
 
