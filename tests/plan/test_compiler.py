@@ -284,13 +284,13 @@ def test_a_clang_whose_names_nvcc_does_not_share() -> None:
         ("/usr/bin/g++", "11.5.0", "2.35.2", "2.6.0", ""),  # RHEL 9
         ("/usr/bin/g++", "14.2.1", "2.35.2", "2.2.2", ""),
         ("/usr/bin/g++", "12.2.0", "2.40", "2.6.0", ""),
-        ("/usr/bin/g++", "12.2.0", None, "2.6.0", ""),
+        ("/usr/bin/g++", "12.2.0", "", "2.6.0", ""),
         ("/opt/rh/gcc-toolset-12/root/usr/bin/g++", "12.2.1", "2.30", "2.6.0", ""),
         ("/conda/bin/x86_64-conda-linux-gnu-g++", "12.3.0", "2.27", "2.6.0", ""),
     ],
 )
 def test_an_assembler_that_is_older_than_what_the_compiler_writes(
-    path: str, gcc: str, linker: str | None, version: str, asks: str
+    path: str, gcc: str, linker: str, version: str, asks: str
 ) -> None:
     facts = replace(machine(tool("g++", gcc, path), version=version), tools=(tool("ld", linker),))
     told = found(plan_of(facts, set=("USE_XNNPACK=1",)).findings, "compiler")

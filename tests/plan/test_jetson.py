@@ -326,6 +326,9 @@ def test_another_toolkit_than_jetpacks() -> None:
     both = with_cuda(tx2(), toolkits=two)
     chosen = found(checked(ask(both, cuda=True, cuda_toolkit="11.4")), "jetpack-cuda")
     assert "Use JetPack's own: --cuda-toolkit 10.2" in chosen.fix
+    first = replace(with_tegra(older, l4t="36.4.3"), tree=tree(version="2.2.2"))
+    fix = found(checked(ask(first, cuda=True)), "jetpack-cuda").fix
+    assert fix.endswith("--cuda-toolkit 12.6, and torch 2.5, the nearest that builds with it")
     unlisted = with_tegra(older, l4t="36.4.9")  # its CUDA is a guess
     assert found(checked(ask(unlisted, cuda=True)), "jetpack-cuda").status == "unknown"
 
@@ -336,6 +339,12 @@ def test_no_torch_is_advised_that_keeps_the_toolkit_which_the_board_does_not_run
     assert statuses(findings, "jetpack-cuda") == ["warn"]
     fix = found(findings, "architectures").fix
     assert "12.8" not in fix and "--cuda-toolkit 13.0" in fix
+
+
+def test_what_only_another_torch_mends_has_one_fix() -> None:
+    findings = plan_of(replace(thor(), tree=tree(version="2.8.0")), cuda=True).findings
+    (fix,) = [each.fix for each in findings if each.id == "architectures" and each.status == "warn"]
+    assert "2.9" in fix and "PTX" not in fix
 
 
 def test_wheels_are_for_servers() -> None:

@@ -137,7 +137,7 @@ def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterato
     known, code = known_archs(question, chosen), arch.capability
     if not is_known(question, code, "build"):
         text = f"the build of torch {question.row.version} cannot read {code} in {NAME}"
-        yield Finding.error(ARCHS_ID, text, _older(question, known, code))
+        yield Finding.error(ARCHS_ID, text, _older(question, chosen, code))
         return
     if known and code.plain not in known:
         yield _refuse_uncompiled(question, chosen, code, known)
@@ -151,16 +151,19 @@ def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterato
         yield Finding.ok(ARCHS_ID, text)
     if not is_known(question, code, "torch"):
         text = f"torch {question.row.version} does not know {code}; its extensions will refuse it"
-        yield Finding.warn(ARCHS_ID, text, _older(question, known, code))
+        yield Finding.warn(ARCHS_ID, text, _older(question, chosen, code))
 
 
-def _older(question: Question, known: tuple[Capability, ...], code: Capability) -> str:
-    """Return the fix for an architecture that only a newer torch knows: PTX of one that this one knows."""
+def _older(question: Question, chosen: ChosenToolkit, code: Capability) -> str:
+    """Return the fix for an architecture that only a newer torch knows: PTX of one that this one knows.
+
+    Not where this torch does not build with the toolkit at all: only another torch leads out of both.
+    """
     if code.kind and is_known(question, code.plain, "torch"):
         return f"If you build extensions with it, without the letter: --arch {code.plain}"
     below = [
         each
-        for each in known
+        for each in (() if _refused(question, chosen.version) else known_archs(question, chosen))
         if each < code.plain and is_known(question, each, "torch") and not is_tegra(question, each)
     ]
     return OTHER_TORCH + OR_ADVISED + (f"; or PTX of an older GPU: --arch {below[-1]}+PTX" if below else "")
