@@ -276,6 +276,28 @@ def test_a_clang_whose_names_nvcc_does_not_share() -> None:
     assert found(followed.findings, "compiler").status == "ok"
 
 
+@each_case(
+    ("path", "gcc", "linker", "version", "asks"),
+    [
+        ("/usr/bin/g++", "10.2.0", "2.27", "2.2.2", "vpdpbusd"),
+        ("/usr/bin/g++", "14.2.1", "2.35.2", "2.6.0", "vmaxph"),
+        ("/usr/bin/g++", "11.5.0", "2.35.2", "2.6.0", ""),  # RHEL 9
+        ("/usr/bin/g++", "14.2.1", "2.35.2", "2.2.2", ""),
+        ("/usr/bin/g++", "12.2.0", "2.40", "2.6.0", ""),
+        ("/usr/bin/g++", "12.2.0", "", "2.6.0", ""),
+        ("/opt/rh/gcc-toolset-12/root/usr/bin/g++", "12.2.1", "2.30", "2.6.0", ""),
+        ("/conda/bin/x86_64-conda-linux-gnu-g++", "12.3.0", "2.27", "2.6.0", ""),
+    ],
+)
+def test_an_assembler_that_is_older_than_what_the_compiler_writes(
+    path: str, gcc: str, linker: str, version: str, asks: str
+) -> None:
+    facts = replace(machine(tool("g++", gcc, path), version=version), tools=(tool("ld", linker),))
+    told = found(plan_of(facts, set=("USE_XNNPACK=1",)).findings, "compiler")
+    assert (told.status == "warn", asks in told.text) == (bool(asks), True)
+    assert found(plan_of(facts, set=("USE_XNNPACK=0",)).findings, "compiler").status == "ok"
+
+
 FORGIVEN = "-Wno-error=maybe-uninitialized -Wno-error=uninitialized"
 
 
@@ -285,7 +307,7 @@ FORGIVEN = "-Wno-error=maybe-uninitialized -Wno-error=uninitialized"
         (machine(GXX, GCC), (), FORGIVEN),
         (machine(GXX, GCC, version="1.13.1"), (), f"{FORGIVEN} -include array"),
         (machine(GXX, GCC, version="1.13.1"), ("USE_DISTRIBUTED=0",), FORGIVEN),
-        (machine(GXX, GCC, version="1.10.2"), (), None),
+        (machine(GXX, GCC, version="1.10.2"), (), "-include array"),
         (machine(tool("g++", "14.2.1")), (), FORGIVEN),
         (machine(CLANGXX, CLANG), (), None),
         (machine(tool("g++", "13.2.0"), tool("gcc", "13.2.0")), (), None),

@@ -234,6 +234,20 @@ def test_uv_brings_pip_where_its_venv_has_none() -> None:
     assert statuses(plan_of(bare, installer="pip").findings, "python-pip") == ["error"]
 
 
+def test_a_python_that_the_sources_take_and_no_wheel_is_for() -> None:
+    old = base_python(version="3.8.10")
+    states = [
+        found(plan_of(with_tree(machine(old), version=version)).findings, "python").status
+        for version in ("2.4.1", "2.5.1", "2.6.0")
+    ]
+    assert states == ["ok", "unknown", "error"]
+
+
+def test_a_machine_whose_pythons_have_32_bits() -> None:
+    facts = machine(base_python(bits=32), host=Host(os="linux", arch="armv7l"))
+    assert "python-bits" not in {each.id for each in plan_of(facts).findings}
+
+
 def test_an_experimental_python_is_taken_and_not_advised() -> None:
     facts = with_tree(machine(base_python(version="3.10.12", abi="cpython-310")), version="2.15.0")
     assert found(plan_of(facts).findings, "python").fix.endswith("--python 3.14")

@@ -126,6 +126,7 @@ def test_every_board_has_a_jetpack() -> None:
         ("32.9.9", "4.x", "10.2"),
         ("34.1.1", "5.x", "11.4"),
         ("35.4.1", "5.1.2", "11.4"),
+        ("36.2.0", "6.0 DP", "12.2"),
         ("36.3.0", "6.0", "12.2"),
         ("36.4.0", "6.1", "12.6"),
         ("36.4", "6.1", "12.6"),
@@ -325,6 +326,11 @@ def test_another_toolkit_than_jetpacks() -> None:
     both = with_cuda(tx2(), toolkits=two)
     chosen = found(checked(ask(both, cuda=True, cuda_toolkit="11.4")), "jetpack-cuda")
     assert "Use JetPack's own: --cuda-toolkit 10.2" in chosen.fix
+    first = replace(with_tegra(older, l4t="36.4.3"), tree=tree(version="2.2.2"))
+    fix = found(checked(ask(first, cuda=True)), "jetpack-cuda").fix
+    assert fix.endswith("--cuda-toolkit 12.6, and torch 2.5, the nearest that builds with it")
+    unlisted = with_tegra(older, l4t="36.4.9")  # its CUDA is a guess
+    assert found(checked(ask(unlisted, cuda=True)), "jetpack-cuda").status == "unknown"
 
 
 def test_no_torch_is_advised_that_keeps_the_toolkit_which_the_board_does_not_run() -> None:
@@ -333,6 +339,12 @@ def test_no_torch_is_advised_that_keeps_the_toolkit_which_the_board_does_not_run
     assert statuses(findings, "jetpack-cuda") == ["warn"]
     fix = found(findings, "architectures").fix
     assert "12.8" not in fix and "--cuda-toolkit 13.0" in fix
+
+
+def test_what_only_another_torch_mends_has_one_fix() -> None:
+    findings = plan_of(replace(thor(), tree=tree(version="2.8.0")), cuda=True).findings
+    (fix,) = [each.fix for each in findings if each.id == "architectures" and each.status == "warn"]
+    assert "2.9" in fix and "PTX" not in fix
 
 
 def test_wheels_are_for_servers() -> None:

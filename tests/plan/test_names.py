@@ -99,6 +99,8 @@ def test_an_old_name_keeps_its_sense() -> None:
     for said, meant in (("WITH_NUMPY=0", 0), ("WITH_NUMPY=1", 1), ("NO_NUMPY=0", 1), ("NO_NUMPY=YES", 0)):
         (finding,) = told(asked(said))
         assert f"--set USE_NUMPY={meant}" in finding.fix
+    (finding,) = told(asked("NO_NUMPY=1", "USE_NUMPY=0"))
+    assert finding.fix == "Drop NO_NUMPY: USE_NUMPY=0 says the same."
 
 
 @each_case(

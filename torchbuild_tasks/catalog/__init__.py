@@ -178,6 +178,7 @@ class Catalog:
     torch_name = Table(diagnosis.TorchNameRow, "components.toml", build=_torch_names)
     package = Table(packaging.PackageRow, "packages.toml")
     companion = Table(source.CompanionRow, "companions.toml")
+    builder_setting = Table(source.BuilderSettingRow, "companions.toml")
     companion_release = Table(source.CompanionReleaseRow, "companions.toml")
     option = Table(rows.OptionRow, "doctor.toml")
     manager = Table(packaging.ManagerRow, "packages.toml")

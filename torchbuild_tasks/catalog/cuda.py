@@ -161,6 +161,7 @@ class ArchNumberRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     torch: str
     cuda: str
     source: str
+    os: str = ""
     off: str = ""
 
 
@@ -202,7 +203,8 @@ class BoardRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class JetpackRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A JetPack release: its L4T (PEP 440 on "35.4.1"), the CUDA it carries, and the boards it runs on.
 
-    `newer_cuda` says whether later toolkits run on it with NVIDIA's package cuda-compat.
+    `newer_cuda` says whether later toolkits run on it with NVIDIA's package cuda-compat, `guessed` that its
+    CUDA is only that of the releases around it.
     """
 
     name: str
@@ -211,14 +213,15 @@ class JetpackRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     boards: tuple[str, ...]
     source: str
     newer_cuda: bool = False
+    guessed: bool = False
 
 
 class FlagRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Words of CXXFLAGS without which these releases of a compiler do not compile these torches.
 
     Without `flags` it is only doubted that they do, and `fix` says what to do then. Without one of the
-    switches `off`, or where one of `on` is not set, it does not come up. With `older_first` an older compiler
-    that is here is taken before.
+    switches `off`, or where one of `on` is not set, it does not come up; nor with
+    other `binutils` than these. With `older_first` an older compiler that is here is taken before.
     """
 
     compiler: str
@@ -229,6 +232,7 @@ class FlagRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     distributions: tuple[str, ...] = ()
     off: tuple[str, ...] = ()
     on: tuple[str, ...] = ()
+    binutils: str = ""
     flags: tuple[str, ...] = ()
     because: str
     fix: str = ""

@@ -76,10 +76,10 @@ class PlatformRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """A system and processor that not every torch version supports.
 
     An empty `arch`, `libc`, `kernel` or `distribution` stands for every one; the latter three are the
-    beginning of what the facts have. `torch` and `toolkit` are versions (PEP 440), `cuda` whether the row
-    is about builds for CUDA, `managed` whether about `pypi:` toolkits alone. `only_own`: no program that was
-    made for another system starts there. The row counts only where no switch of `on` is off, and none of
-    `off` is on.
+    beginning of what the facts have. `bits` are those of the Pythons there, `torch` and `toolkit` versions
+    (PEP 440), `cuda` whether the row is about builds for CUDA, `managed` whether about `pypi:` toolkits
+    alone. `only_own`: no program that was made for another system starts there. The row counts only where no
+    switch of `on` is off, and none of `off` is on.
     """
 
     os: Literal["linux", "windows"]
@@ -87,6 +87,7 @@ class PlatformRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     text: str
     source: str
     arch: str = ""
+    bits: int = 64
     libc: str = ""
     kernel: str = ""
     distribution: str = ""

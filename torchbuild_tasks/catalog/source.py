@@ -105,6 +105,17 @@ class CompanionRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     without: tuple[str, ...] = ()
 
 
+class BuilderSettingRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Variables without which the torch.utils.cpp_extension of `torch` stops where nothing is wrong."""
+
+    torch: str
+    set: Mapping[str, str]
+    because: str
+    source: str
+    os: str = ""
+    cuda: bool = False
+
+
 class CompanionReleaseRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A release of a project and the torch versions (PEP 440) that it builds against.
 

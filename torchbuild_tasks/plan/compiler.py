@@ -16,11 +16,13 @@ from torchbuild_tasks.catalog.match import admits, applies, parse_version
 from torchbuild_tasks.model import Choice, Finding, Host, Status, Tool
 from torchbuild_tasks.plan.cuda.values import ADVISED, NO_LIMITS, OR_ADVISED, OTHER_TORCH, HostLimits
 from torchbuild_tasks.plan.packages import (
+    INSTALLABLE,
     gcc_majors,
     gcc_release,
     how_to_install,
     how_to_install_gcc,
     installable_gccs,
+    is_assembled_so,
     offers_gcc,
 )
 from torchbuild_tasks.plan.question import Question
@@ -40,8 +42,6 @@ NO_TOOLSET = ChosenToolset()
 # When major 0 would have come out, and years from one to the next: GCC 5 in April 2015, 15 in April 2025,
 # Clang 4 in March 2017, 20 in March 2025.
 RELEASES = {"g++": (2010.3, 1.0), "clang++": (2015.2, 0.5)}
-# How a compiler was "found" that is not here and can be installed.
-INSTALLABLE = "installable"
 # What nvcc gets behind CMake's own -ccbin, the strongest first.
 HOST_FLAGS = ("NVCC_APPEND_FLAGS", "CMAKE_CUDA_FLAGS", "CUDAFLAGS")
 
@@ -213,7 +213,8 @@ def choose_flags(question: Question, tool: Tool | None) -> tuple[Choice, ...]:
 def flag_rows(question: Question, tool: Tool) -> tuple[FlagRow, ...]:
     """Return the rows whose options this compiler needs for this torch and these switches."""
     rows = _rows_of(question.catalog, question.facts.host, tool.name, tool.version, question.version)
-    return tuple(row for row in rows if _is_built(question, row))
+    built = (row for row in rows if _is_built(question, row))
+    return tuple(row for row in built if is_assembled_so(question.facts, row.binutils, tool))
 
 
 @functools.lru_cache(maxsize=256)
@@ -235,11 +236,9 @@ def _rows_of(
 
 def _is_built(question: Question, row: FlagRow) -> bool:
     """Say whether the switches are as a row wants them: its parts are built."""
-    switches = [decide(question, name) for name in row.off]
-    asked = [decide(question, name) for name in row.on]
-    return not any(switch and is_off(switch.value) for switch in switches) and all(
-        switch and not is_off(switch.value) for switch in asked
-    )
+    on = {name for name in (*row.off, *row.on) if (said := decide(question, name)) and not is_off(said.value)}
+    unset = {name for name in row.off if decide(question, name) is None}
+    return on.issuperset(row.on) and (on | unset).issuperset(row.off)
 
 
 def check_compilers(
@@ -353,7 +352,8 @@ def _fix_for_torch(question: Question, tool: Tool, figure: str, taken: int | Non
         return f"{OTHER_TORCH}."
     gcc, newer = _install_fitting(question, "g++", question.row.gcc, taken=taken), "Install a newer one"
     if tool.name != "clang++":
-        return f"{newer} ({gcc}) or name it: --set CXX=…"
+        named = "and name it: --set CC=… --set" if decide(question, "CXX") else "or name it: --set"
+        return f"{newer} ({gcc}) {named} CXX=…"
     line = _install_fitting(question, "clang", figure)
     return f"{newer} ({line}) or name it: --set CXX=…; or take GCC {question.row.gcc} ({gcc})"
 

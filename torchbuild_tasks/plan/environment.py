@@ -305,7 +305,9 @@ def _check_installer(question: Question) -> tuple[Finding, ...]:
 
 def _check_version(question: Question, python: Python) -> Iterator[Finding]:
     name = f"{python.implementation or 'Python'} {named_version(python)} ({python.executable})"
-    if python.bits == 32:
+    if python.bits == 32 and not any(
+        row.bits == 32 and row.arch == question.facts.host.arch for row in question.catalog.platform
+    ):
         text = f"{name} is a 32-bit interpreter; PyTorch builds for 64-bit only"
         yield Finding.error("python-bits", text, "Name a 64-bit one: --python PATH")
     yield from _check_kind(question, python)
@@ -392,7 +394,7 @@ def _why_unknown(question: Question, python: Python) -> str:
         return f"nothing is known of torch {question.read_version or question.facts.tree.version}"
     if python.free_threaded:
         return f"upstream has no wheel of torch {question.row.version} for a {series(python.version)}t"
-    return "upstream builds this torch for it without a release, so it may work"
+    return "this torch's sources take it and upstream has no wheel for it, so it may work"
 
 
 def _check_parts(question: Question, python: Python, chosen: ChosenPython) -> Iterator[Finding]:

@@ -115,7 +115,7 @@ def _check_library(decisions: Decisions) -> Iterator[Finding]:
     version = parse_version(tool.version) if tool else None
     conda = [python.prefix for python in question.facts.pythons if python.environment == "conda"]
     places = (folder, *(tool.aliases if tool else ()))
-    ours = any(each.startswith(OF_THE_SYSTEM) for each in places) or folder in conda or "-conda-" in name
+    ours = any(map(_is_of_system, places)) or folder in conda or "-conda-" in name
     if tool is None or tool.name != "g++" or version is None or not folder or ours:
         return
     system = _system_library(question)
@@ -128,6 +128,11 @@ def _check_library(decisions: Decisions) -> Iterator[Finding]:
     python = first_python(question)  # conda's brings a newer libstdc++ along
     sure = system and tool.loaded is False and not (python and python.environment == "conda")
     yield Finding(id="cxx-library", status="warn" if sure else "unknown", text=text, fix=fix)
+
+
+def _is_of_system(path: str) -> bool:
+    """Say whether a compiler is of the distribution: /usr/local is GCC's own place, and its users'."""
+    return path.startswith(OF_THE_SYSTEM) and not is_inside(path, "/usr/local")
 
 
 def _system_library(question: Question) -> int:

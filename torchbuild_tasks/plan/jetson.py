@@ -156,13 +156,19 @@ def _check_toolkit(question: Question, toolkit: ChosenToolkit) -> Iterator[Findi
     if row is None or version is None or version == Version(row.cuda):
         return
     text = f"CUDA {version} is planned, but the driver of JetPack {row.name} is that of CUDA {row.cuda}"
+    if row.guessed:
+        text = f"CUDA {version} is planned; which one JetPack {row.name} has for this release is not known"
+        yield Finding.unknown(JETPACK_ID, text)
+        return
     here = any(series(each.version) == row.cuda for each in question.cuda.toolkits)
     install = "" if here else "sudo apt-get install nvidia-jetpack, then "
     fix = f"Use JetPack's own: {install}--cuda-toolkit {row.cuda}"
     if nearest := _nearest_torch(question, row.cuda):
         fix += f", and torch {nearest}, the nearest that builds with it"
     if row.newer_cuda and version > Version(row.cuda):
-        fix += f", or install NVIDIA's package {COMPAT}-{version.major}-{version.minor}"
+        compat = f"nstall NVIDIA's package {COMPAT}-{version.major}-{version.minor}"
+        only = is_outside(question, Version(row.cuda)) and not is_outside(question, version)
+        fix = f"I{compat}." if only else f"{fix}, or i{compat}"
     yield Finding.warn(JETPACK_ID, text, fix)
 
 
@@ -171,14 +177,18 @@ def _nearest_torch(question: Question, cuda: str) -> str:
     known = question.catalog.torch
     here = known.index(question.row)
     away = sorted(range(len(known)), key=lambda each: abs(each - here))
-    best = next((known[each] for each in away if _builds_with(question, known[each], cuda)), None)
-    return "" if best is None or best is question.row else best.version
+    able = [known[each] for each in away if _builds_with(question, known[each], cuda)]
+    if not able or able[0] is question.row:
+        return ""
+    sure = (row for row in able if _builds_with(question, row, cuda, known=True))
+    return next(sure, able[0]).version
 
 
-def _builds_with(question: Question, torch: TorchRow, cuda: str) -> bool:
-    """Say whether no row says that the build of a torch stops with a CUDA."""
+def _builds_with(question: Question, torch: TorchRow, cuda: str, *, known: bool = False) -> bool:
+    """Say whether no row says that a torch does not build with a CUDA; with `known`, nor leaves it out."""
     rows = (row for row in question.catalog.cuda_torch if row.os in ("", question.facts.host.os))
-    return all(admits(row.cuda, cuda) for row in rows if row.refuse and admits(row.torch, torch.latest))
+    told = (row for row in rows if (known or row.refuse) and admits(row.torch, torch.latest))
+    return all(admits(row.cuda, cuda) for row in told)
 
 
 def _check_memory(question: Question) -> Iterator[Finding]:

@@ -173,6 +173,9 @@ def _current_name(question: Question, name: str) -> str:
         if name.startswith(prefix) and new in _list_names(question):
             choice = question.decided.get(name)
             off = (prefix == "NO_") != (choice is not None and choice.value.upper() in FALSE_WORDS)
+            said = question.decided.get(new)
+            if said and (said.value.upper() in FALSE_WORDS) == off:
+                return f"Drop {name}: {new}={said.value} says the same."
             if way := flag_instead(question, new, "0" if off else "1"):
                 return f"Drop it, or say {way}."
             return f"Did you mean --set {new}={'0' if off else '1'}?"

@@ -11,13 +11,16 @@ from typing import Final
 from torchbuild_tasks.catalog import Catalog
 from torchbuild_tasks.catalog.match import admits
 from torchbuild_tasks.catalog.packaging import InstallerRow, PackageRow
-from torchbuild_tasks.model import Facts
+from torchbuild_tasks.model import Facts, Tool
 from torchbuild_tasks.values import replace
 
 # The oldest GCC of conda-forge's gxx_linux-*, and the processors that it is built for: UNCONFIRMED.
 CONDA_GCC: Final = 7
 _CONDA_ARCHS: Final = ("x86_64", "aarch64", "ppc64le")
 _MAJORS: Final = 40  # the newest major of a compiler that is compared with a specifier
+# Where compilers lie that come with an assembler of their own.
+OWN_BINUTILS: Final = ("/opt/rh/", "/nix/store/", "/home/linuxbrew/")
+INSTALLABLE: Final = "installable"  # how a compiler was "found" that is not here and can be installed
 MINIFORGE: Final = "https://conda-forge.org/download"
 
 
@@ -174,3 +177,15 @@ def with_conda(facts: Facts, line: str) -> str:
     """Return a command of conda, and where that is from if none is known to be here."""
     here = any(python.environment == "conda" for python in facts.pythons)
     return line if here else f"{line}, with conda from {MINIFORGE}"
+
+
+def is_assembled_so(facts: Facts, binutils: str, tool: Tool) -> bool:
+    """Say whether a compiler's assembler is of these releases, which ld beside it tells; "" is any.
+
+    Toolsets and the compilers of conda, Nix and Homebrew bring one along, whose release is not looked at, and
+    what is yet to be installed has one that fits.
+    """
+    path = str(tool.path)
+    linker = facts.tool("ld")
+    own = path.startswith(OWN_BINUTILS) or "-conda-" in path or tool.found_via == INSTALLABLE
+    return not binutils or (not own and linker is not None and bool(admits(binutils, linker.version)))

@@ -99,6 +99,16 @@ def test_a_cuda_build_makes_a_torchvision_with_cuda() -> None:
     assert only(plan_of(facts("2.8.0a0"), with_=("torchvision",), cuda=True)).set["FORCE_CUDA"] == "1"
 
 
+@pytest.mark.parametrize(
+    ("torch", "cuda", "value"),
+    [("2.10.0", True, "1"), ("1.12.1", True, "1"), ("2.9.1", True, None), ("2.10.0", False, None)],
+)
+def test_a_builder_that_refuses_a_good_compiler(torch: str, cuda: bool, value: str | None) -> None:
+    plan = plan_of(facts(torch), with_=("torchvision",), cuda=cuda)
+    assert only(plan).set.get("TORCH_DONT_CHECK_COMPILER_ABI") == value
+    assert ("CUDAExtension refuses" in " ".join(each.text for each in plan.findings)) == bool(value)
+
+
 def test_what_would_be_downloaded_meanwhile_is_off_unless_the_user_wants_it() -> None:
     """torchaudio's build fetches SoX and three FFmpegs; what follows from torch is not the user's to say."""
     quiet = only(plan_of(facts("2.6.0a0"), with_=("torchaudio",))).set

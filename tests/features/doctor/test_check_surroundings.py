@@ -87,7 +87,7 @@ def test_compiler_compat_matters_to_old_pythons_alone(version: str, status: str)
 @each_case(
     ("names", "expected"),
     [
-        (("NO_CUDA",), "--set USE_CUDA=0"),
+        (("NO_CUDA",), "Drop NO_CUDA: USE_CUDA=0"),
         (("WITH_DISTRIBUTED",), "--set USE_DISTRIBUTED=1"),
         (("USE_DISTRIBUTD",), "USE_DISTRIBUTED"),
         (("TORCHBUILD_JOBBS",), ""),  # the plan's finding

@@ -140,6 +140,15 @@ def test_more_than_libtorch_cuda_can_be_linked_with(torch: str, split: bool, cud
     assert [text.partition(" ")[0] for text in told] == [str(number)] * bool(number)
 
 
+@pytest.mark.parametrize(("number", "status"), [(9, []), (10, ["warn"])])
+def test_nine_are_linked_since_torch_2(number: int, status: list[str]) -> None:
+    archs = ["5.0", "5.2", "6.0", "6.1", "7.0", "7.5", "8.0", "8.6", "8.9", "9.0"][:number]
+    plan = plan_of(replace(machine(cuda="12.6"), tree=tree(version="2.6.0")), cuda=True, arch=";".join(archs))
+    told = [each for each in plan.findings if "too large to be linked" in each.text]
+    assert [each.status for each in told] == status
+    assert all(f"alone: --arch {archs[-1]}" in each.fix for each in told)
+
+
 def test_common_can_be_asked_for() -> None:
     facts = machine("8.6", cuda="13.0")
     assert chosen(facts, arch="common") == "7.5;8.0;8.6;9.0;10.0;12.0+PTX"

@@ -250,6 +250,8 @@ def test_cuda_without_cudnn_is_reported() -> None:
 def test_a_named_folder_without_the_library_is_refused() -> None:
     (text,) = findings("library", plan(set=("MAGMA_HOME=/nothing",)))
     assert text.startswith("error: MAGMA_HOME=/nothing (--set on the command line) holds no magma")
+    made = plan(set=("NCCL_ROOT=/nothing", "USE_SYSTEM_NCCL=1"))
+    assert found(made.findings, "library").fix.endswith("or drop NCCL_ROOT and USE_SYSTEM_NCCL.")
     # Of another machine: it looked where its own variables lead, and not where a flag of this plan does.
     facts = cuda_facts(toolkit(), environ={"CUDNN_ROOT": "/empty"})
     (text,) = findings("library", plan_of_dump(facts))

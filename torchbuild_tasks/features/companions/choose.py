@@ -11,8 +11,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from torchbuild_tasks.catalog import Catalog
-from torchbuild_tasks.catalog.match import admits, counts_for, parse_requirement, parse_version
-from torchbuild_tasks.catalog.source import CompanionReleaseRow, CompanionRow
+from torchbuild_tasks.catalog.match import admits, applies, counts_for, parse_requirement, parse_version
+from torchbuild_tasks.catalog.source import BuilderSettingRow, CompanionReleaseRow, CompanionRow
 from torchbuild_tasks.errors import UsageError
 from torchbuild_tasks.model import Choice, Companion, CompanionSource, Finding
 from torchbuild_tasks.plan.environment import first_python
@@ -258,7 +258,7 @@ def _companion(
         before=wanted.row.before if fetched else (),
         extension=wanted.row.extension,
         module=wanted.row.module,
-        set={**_jobs(question, wanted.row), **values},
+        set={**_jobs(question, wanted.row), **_builder(question), **values},
         state=state,
         because=because,
     )
@@ -273,6 +273,22 @@ def _jobs(question: Question, row: CompanionRow) -> dict[str, str]:
     # Most that have kernels compile four architectures of one file at once, on top of their jobs.
     threads = {"NVCC_THREADS": _value(question, "NVCC_THREADS", "1")} if is_cuda(question) else {}
     return {"MAX_JOBS": jobs, "CMAKE_BUILD_PARALLEL_LEVEL": jobs, **threads}
+
+
+def _builder(question: Question) -> dict[str, str]:
+    """Return the variables with which this torch's own builder of extensions does not stop for nothing."""
+    rows = _builder_rows(question)
+    return {name: _value(question, name, value) for row in rows for name, value in row.set.items()}
+
+
+def _builder_rows(question: Question) -> list[BuilderSettingRow]:
+    return [
+        row
+        for row in question.catalog.builder_setting
+        if row.os in ("", question.facts.host.os)
+        and (is_cuda(question) or not row.cuda)
+        and applies(row.torch, question.version)
+    ]
 
 
 def _value(question: Question, name: str, value: str) -> str:
@@ -302,7 +318,13 @@ def check_companions(
         *(finding for one in companions for finding in _check_builders(question, one)),
         *(finding for one in companions for finding in _check_machine(question, one, gpus, cuda)),
         *_check_blank(question),
+        *(_show_builder(row, companions[0]) for row in _builder_rows(question) if companions),
     )
+
+
+def _show_builder(row: BuilderSettingRow, wanted: Wanted) -> Finding:
+    said = " ".join(f"{name}={value}" for name, value in row.set.items())
+    return Finding.ok(wanted.row.name, f"its build gets {said}, for {row.because}")
 
 
 def _check_machine(

@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from torchbuild_tasks.catalog.match import row_version
 from torchbuild_tasks.model import Finding, Toolkit
-from torchbuild_tasks.plan.compiler import INSTALLABLE, Compilers, check_host, choose_compilers
+from torchbuild_tasks.plan.compiler import Compilers, check_host, choose_compilers
 from torchbuild_tasks.plan.cuda.archs import choose_archs
 from torchbuild_tasks.plan.cuda.checks import SEARCH_ID, check_archs, check_toolkit
 from torchbuild_tasks.plan.cuda.devices import devices
@@ -32,6 +32,7 @@ from torchbuild_tasks.plan.cuda.toolkit import (
 from torchbuild_tasks.plan.cuda.values import ChosenToolkit, Device, HostLimits
 from torchbuild_tasks.plan.jetson import COMPAT, JETPACK_ID, board, check_jetson
 from torchbuild_tasks.plan.names import CUDA_ROOTS
+from torchbuild_tasks.plan.packages import INSTALLABLE
 from torchbuild_tasks.plan.question import Question
 from torchbuild_tasks.plan.settings import split_assignment
 from torchbuild_tasks.plan.toolset import ChosenToolset, check_toolset, choose_toolset

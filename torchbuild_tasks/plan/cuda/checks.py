@@ -99,7 +99,7 @@ def check_archs(
     if not any(finding.status == "error" for finding in found):
         found += _check_code(question, chosen, archs, gpus)
     found += _check_flash(question, archs)
-    found += _check_size(question, chosen, archs)
+    found += _check_size(question, chosen, archs, has_gpus=bool(gpus))
     if archs.guessed:
         text = f"no GPU is known here; {archs.choice.value} are compiled"
         newest = archs.archs[-1].capability
@@ -111,16 +111,24 @@ def check_archs(
     return tuple(found)
 
 
-def _check_size(question: Question, chosen: ChosenToolkit, archs: ChosenArchs) -> Iterator[Finding]:
-    """Report a list for which libtorch_cuda grows beyond what offsets of 32 bits reach."""
+def _check_size(
+    question: Question, chosen: ChosenToolkit, archs: ChosenArchs, *, has_gpus: bool
+) -> Iterator[Finding]:
+    """Report a list for which libtorch_cuda grows beyond what offsets of 32 bits, or a DLL, reach."""
+    system, newest = question.facts.host.os, archs.archs[-1].capability
+    reached = "LNK1248: image size" if system == "windows" else "relocation truncated to fit"
+    fewer = (
+        "Name fewer of them: --arch auto" if has_gpus else f"Name those of its GPUs alone: --arch {newest}"
+    )
     for row in question.catalog.arch_number:
         fits = applies(row.torch, question.version) and chosen.version and admits(row.cuda, chosen.version)
+        fits = fits and row.os in ("", system)
         helps = decide(question, row.off) if row.off else None
         if not fits or len(archs.archs) <= row.most or (helps and not is_off(helps.value)):
             continue
         text = f"{len(archs.archs)} architectures: libtorch_cuda may grow too large to be linked "
-        text += '("relocation truncated to fit")'
-        fix = "Name fewer of them: --arch auto" + (f"; or --set {row.off}=1" if row.off else "")
+        text += f'("{reached}")'
+        fix = fewer + (f"; or --set {row.off}=1" if row.off else "")
         yield Finding.warn(ARCHS_ID, text, fix)
         return
 
@@ -129,7 +137,7 @@ def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterato
     known, code = known_archs(question, chosen), arch.capability
     if not is_known(question, code, "build"):
         text = f"the build of torch {question.row.version} cannot read {code} in {NAME}"
-        yield Finding.error(ARCHS_ID, text, _older(question, known, code))
+        yield Finding.error(ARCHS_ID, text, _older(question, chosen, code))
         return
     if known and code.plain not in known:
         yield _refuse_uncompiled(question, chosen, code, known)
@@ -143,16 +151,19 @@ def _check_one(question: Question, chosen: ChosenToolkit, arch: Arch) -> Iterato
         yield Finding.ok(ARCHS_ID, text)
     if not is_known(question, code, "torch"):
         text = f"torch {question.row.version} does not know {code}; its extensions will refuse it"
-        yield Finding.warn(ARCHS_ID, text, _older(question, known, code))
+        yield Finding.warn(ARCHS_ID, text, _older(question, chosen, code))
 
 
-def _older(question: Question, known: tuple[Capability, ...], code: Capability) -> str:
-    """Return the fix for an architecture that only a newer torch knows: PTX of one that this one knows."""
+def _older(question: Question, chosen: ChosenToolkit, code: Capability) -> str:
+    """Return the fix for an architecture that only a newer torch knows: PTX of one that this one knows.
+
+    Not where this torch does not build with the toolkit at all: only another torch leads out of both.
+    """
     if code.kind and is_known(question, code.plain, "torch"):
         return f"If you build extensions with it, without the letter: --arch {code.plain}"
     below = [
         each
-        for each in known
+        for each in (() if _refused(question, chosen.version) else known_archs(question, chosen))
         if each < code.plain and is_known(question, each, "torch") and not is_tegra(question, each)
     ]
     return OTHER_TORCH + OR_ADVISED + (f"; or PTX of an older GPU: --arch {below[-1]}+PTX" if below else "")
@@ -529,7 +540,9 @@ def check_named_libraries(question: Question) -> tuple[Finding, ...]:
                 if question.unseen(choice.name):
                     text = f"{choice.name}={choice.value} ({choice.because}) was not looked into"
                     status = "unknown"
-                fix = f"Name the folder that has its include and lib folders, or drop {choice.name}."
+                system = decide(question, f"USE_SYSTEM_{name.upper()}")
+                both = f" and {system.name}" if system and not is_off(system.value) else ""
+                fix = f"Name the folder that has its include and lib folders, or drop {choice.name}{both}."
                 found.append(Finding(id="library", status=status, text=text, fix=fix))
     return tuple(found)
 
