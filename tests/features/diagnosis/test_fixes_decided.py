@@ -128,6 +128,8 @@ CAPABILITY = "GPU with CUDA capability {} is not compatible with the current PyT
         (DYLIB.format("libsox.dylib"), "brew install sox", "install both again"),
         (DYLIB.format("libavutil.59.dylib"), "brew install ffmpeg", "install both again"),
         (DYLIB.format("libjpeg.9.dylib"), "install both again", "brew install"),
+        ("/v/lib/python3.14/site-packages/nvidia/cu13/lib/libnvrtc.so.13\nImportError: libnvrtc.so.12: cannot open shared object file: No such file or directory", "release for CUDA 13", "pip check"),
+        ("/v/lib/python3.14/site-packages/nvidia/cu13/lib/libcudart.so.13\nImportError: libcudart.so.13: cannot open shared object file: No such file or directory", "pip install", "release for CUDA 13"),
         # A cache has a variable for its folder.
         ("PermissionError: [Errno 13] Permission denied: '/tmp/torch_extensions/fused'", "TORCH_EXTENSIONS_DIR=", "findmnt"),
         ("PermissionError: [Errno 13] Permission denied: '/root/.triton/cache'", "TRITON_CACHE_DIR=", "findmnt"),

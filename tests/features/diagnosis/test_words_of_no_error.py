@@ -28,6 +28,7 @@ CUT = 'No CUDA runtime is found\nIf you cross-compile, this is not an error.\nFi
         "NOTE: op compatibility means that your system\n      meet the required dependencies to JIT install the op.",
         "All required packages are present",
         f"{UNLIKE}\n[100%] Built target a",
+        "warning: x: error: this is what it would say",
         "warning: unused variable: `error`\n --> src/main.rs:3:5",
     ],
 )

@@ -48,7 +48,7 @@ _BEFORE: Final = re.compile(
     r"|:(?:info|debug|error|msg|notice|warn):\w{1,20} "  # MacPorts
     # cargo and others, which pass on what a compiler says
     r"|(?:[Ww]arning|WARN(?:ING)?): (?:[\w-]{1,60}@\d[\w.+-]{0,40}: )?(?="
-    r"(?:\S{1,300}?(?::\d+(?::\d+)?|\(\d+(?:,\d+)?\)) ?: |\S{1,60} ?: )?"
+    r"(?:\S{1,300}?(?::\d+(?::\d+)?|\(\d+(?:,\d+)?\))|cl|LINK|nvcc|[cg]\+\+|gcc|cc|clang\S{0,9}) ?: "
     rf"(?:fatal |internal compiler |Command line )?error(?: {NUMBER})?\s?: "
     r"|\S{0,200}\bld(?:\.\w{2,4})?: (?!warning)"
     r"|\S.{0,300}: undefined reference to )"

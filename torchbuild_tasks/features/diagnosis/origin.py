@@ -140,6 +140,8 @@ _SAID: Final = (
             rb"(?![^\n]{0,4000}_GLIBCXX_USE_CXX11_ABI)"
         ),
     ),
+    # NVIDIA's packages from CUDA 13 on, which share a folder.
+    (b"nvidia/cu1", re.compile(rb"-packages/nvidia/cu(?P<cuda_of_packages>1[3-9])/lib/")),
     # Poetry, which builds in an environment of its own.
     (b"ChefBuildError", re.compile(rb"(?P<by_poetry>ChefBuildError)\b")),
     (b"problem with poetry", re.compile(rb"problem with (?P<by_poetry>poetry)\b")),

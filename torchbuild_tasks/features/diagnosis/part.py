@@ -67,6 +67,7 @@ def read_part(
         "runtime": machine.fill((row.runtime,), (), {"by import": "Python" if by_import else ""}),
         "its cuda": cuda,
         "its wheel": _its_wheel(row, cuda),
+        "other cuda": _other(machine.value("cuda of packages"), cuda),
         "vendored": row.name if row.submodule and not machine.builds_torch else "",
         "packaged": _packaged(kind, machine) if row.submodule else "",
         "bundled": row.submodule if machine.builds_torch else "",
@@ -129,6 +130,11 @@ def _packaged(kind: Kind, machine: Machine) -> str:
     """Return the command that installs a part which torch builds from a submodule, where it has a package."""
     row = machine.packaged(kind.row.look, kind.looked_up)
     return machine.brings(row) if row else ""
+
+
+def _other(release: str, cuda: str) -> str:
+    """Return a release of CUDA that is here, where a library is of another."""
+    return release if cuda and release != cuda else ""
 
 
 def _its_wheel(row: ComponentRow, cuda: str) -> str:
