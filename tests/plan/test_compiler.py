@@ -298,6 +298,13 @@ def test_an_assembler_that_is_older_than_what_the_compiler_writes(
     assert found(plan_of(facts, set=("USE_XNNPACK=0",)).findings, "compiler").status == "ok"
 
 
+@pytest.mark.parametrize(("linker", "status"), [("2.30", "warn"), ("2.34", "ok")])
+def test_an_assembler_of_arm_that_is_too_old(linker: str, status: str) -> None:
+    facts = machine(tool("g++", "11.4.0"), version="2.6.0")
+    facts = replace(facts, host=replace(facts.host, arch="aarch64"), tools=(tool("ld", linker),))
+    assert found(plan_of(facts, set=("USE_XNNPACK=1",)).findings, "compiler").status == status
+
+
 FORGIVEN = "-Wno-error=maybe-uninitialized -Wno-error=uninitialized"
 
 

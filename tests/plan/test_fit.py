@@ -54,6 +54,7 @@ def test_a_sound_machine_is_ok() -> None:
             {"loaded": False, "environ": {"LDFLAGS": "-static-libstdc++"}},
             [],
         ),
+        ("/home/a/gcc-13/bin/g++", "8.5.0", {"environ": {"LD_LIBRARY_PATH": "/home/a/gcc-13/lib64"}}, []),
         ("/home/a/gcc-13/bin/g++", "14.2.0", {"loaded": False}, []),
         ("/usr/local/gcc-13/bin/g++", "9.4.0", {"loaded": False}, ["warn"]),
         ("/usr/local/bin/g++", "9.4.0", {"loaded": True}, []),

@@ -145,9 +145,12 @@ def _system_library(question: Question) -> int:
 
 
 def _links_library(question: Question, folder: str) -> bool:
-    """Say whether flags lead to the libraries of a compiler, or make them part of torch's."""
+    """Say whether flags or the loader's path lead to a compiler's libraries, or they are part of torch's."""
     names = ("LDFLAGS", "CMAKE_SHARED_LINKER_FLAGS")
     values = [choice.value for name in names if (choice := decide(question, name))]
+    values.append(
+        question.facts.environ.get("LD_LIBRARY_PATH", "")
+    )  # of facts that say nothing of the loader
     return any(folder in value or "-static-libstdc++" in value for value in values)
 
 
