@@ -45,6 +45,7 @@ def told(log: str) -> str:
         ("windows", "put its folder into LD_LIBRARY_PATH", "put its folder into PATH"),
         ("windows", "name it in LIBRARY_PATH and CPATH", "name it in LIB and INCLUDE"),
         ("windows", "find / -name 'x.dll*' tells", "where /R C:\\ x.dll* tells"),
+        ("windows", "find / -name with its name tells", "where /R C:\\ with its name tells"),
         ("windows", "ldd on the file shows", "dumpbin /dependents on the file shows"),
         ("windows", "env | grep -i proxy shows", "set | findstr /i proxy shows"),
         ("windows", "TORCH_CUDA_ARCH_LIST='8.0;9.0'", "TORCH_CUDA_ARCH_LIST=8.0;9.0"),
