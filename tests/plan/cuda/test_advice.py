@@ -157,6 +157,7 @@ def test_a_torch_that_12_4_does_not_compile_is_never_sent_there(torch: str) -> N
         finding = found(plan_of(machine(torch, here), cuda=True).findings, "cuda-toolkit")
         assert finding.status == "error" and "thrust::swap" in finding.text
         assert "Install CUDA 1" in finding.fix and "pypi:" not in finding.fix
+        assert "with a cuDNN >=8" in finding.fix, "the next plan would ask for it"
 
 
 def test_where_no_toolkit_fits_the_nearest_torch_is_named() -> None:

@@ -35,6 +35,7 @@ from torchbuild_tasks.plan.cuda.candidates import (
     weigh,
 )
 from torchbuild_tasks.plan.cuda.checks import LIBC_ID
+from torchbuild_tasks.plan.cuda.cudnn import cudnn_of_torch
 from torchbuild_tasks.plan.cuda.devices import devices
 from torchbuild_tasks.plan.cuda.toolkit import (
     MANAGED,
@@ -369,9 +370,9 @@ def _driver_for(best: Candidate) -> str:
 
 def _with_cudnn(best: Candidate) -> str:
     """Return the cuDNN that belongs to a toolkit of the archive, which has none; "" where one here fits."""
-    wanted = next((each.fix.partition(":")[0] for each in best.findings if each.id == "cudnn"), "")
-    named = wanted.partition(" of a cuDNN ")[2]
-    return f" with a cuDNN {named} (--set CUDNN_ROOT=FOLDER)" if named else ""
+    lacks = any(each.id == "cudnn" for each in best.findings)
+    named = cudnn_of_torch(best.question) if lacks else ""
+    return f" with a cuDNN {named} for it (--set CUDNN_ROOT=FOLDER)" if named else ""
 
 
 def _how(question: Question, best: Candidate) -> str:

@@ -27,7 +27,7 @@ def check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, .
 
     One that does not fit is left out; where it is asked for, the build would end with it.
     """
-    spec = next((row.cudnn for row in torch_rows(question) if row.cudnn), "")
+    spec = cudnn_of_torch(question)
     asked = decide(question, "USE_CUDNN")
     if question.facts.tree.sample or (asked and is_off(asked.value)):
         return ()
@@ -63,6 +63,11 @@ def check_cudnn(question: Question, chosen: ChosenToolkit, gpus: tuple[Device, .
     elif left_out:
         text += f"; no cuDNN for this torch and {chosen.name} holds any for it"
     return (Finding(id="cudnn", status=status, text=text, fix=fix + OR_ADVISED),)
+
+
+def cudnn_of_torch(question: Question) -> str:
+    """Return the versions of cuDNN that this torch takes; "" where no row says."""
+    return next((row.cudnn for row in torch_rows(question) if row.cudnn), "")
 
 
 def _join(specs: list[str]) -> str:
