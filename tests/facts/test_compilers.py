@@ -326,10 +326,28 @@ def test_a_cl_without_a_version_resource_is_started(
 @pytest.mark.parametrize(
     ("path", "environ", "files", "loaded"),
     [
-        ("/opt/gxx/bin/g++", {}, {}, False),
-        ("/opt/gxx/bin/g++", {"LD_LIBRARY_PATH": "/x:/opt/gxx/lib64"}, {}, True),
-        ("/opt/gxx/bin/g++", {}, {"/etc/ld.so.conf.d/gxx.conf": "/opt/gxx/lib\n"}, True),
-        ("/usr/bin/g++", {}, {}, None),
+        ("/opt/gxx/bin/g++", {}, {"/opt/gxx/lib64/libstdc++.so.6": ""}, False),
+        (
+            "/opt/gxx/bin/g++",
+            {"LD_LIBRARY_PATH": "/x:/opt/gxx/lib64"},
+            {"/opt/gxx/lib64/libstdc++.so.6": ""},
+            True,
+        ),
+        (
+            "/opt/gxx/bin/g++",
+            {},
+            {"/opt/gxx/lib/libstdc++.so.6": "", "/etc/ld.so.conf.d/gxx.conf": "/opt/gxx/lib\n"},
+            True,
+        ),
+        # Debian's loader looks into /usr/local/lib, and GCC installs into lib64.
+        (
+            "/usr/local/bin/g++",
+            {},
+            {"/usr/local/lib64/libstdc++.so.6": "", "/etc/ld.so.conf.d/libc.conf": "/usr/local/lib\n"},
+            False,
+        ),
+        ("/opt/gxx/bin/g++", {}, {}, None),
+        ("/usr/bin/g++", {}, {"/usr/lib64/libstdc++.so.6": ""}, None),
     ],
 )
 def test_whether_the_loader_finds_the_libraries_beside_a_compiler(

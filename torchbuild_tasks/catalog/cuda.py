@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -258,7 +258,7 @@ class PatchRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cuda: str = ""
     os: str = ""
     arch: str = ""
-    needs: str = ""
+    needs: Literal["", "launch-bounds"] = ""
     text: str = ""
 
 

@@ -218,15 +218,17 @@ def _tool(probe: Probe, candidate: _Candidate, answer: tuple[str, str | None, st
 
 
 def _is_loaded(probe: Probe, path: str) -> bool | None:
-    """Say whether the loader finds the libraries beside a compiler from outside of the system; else None."""
+    """Say whether the loader finds a compiler's own C++ library; None for the system's, and without one."""
     real = probe.realpath(path)
-    if real.startswith(SYSTEM):
+    prefix = real.rpartition("/bin/")[0]
+    folders = (f"{prefix}/lib64", f"{prefix}/lib")
+    own = next((each for each in folders if probe.exists(f"{each}/libstdc++.so.6")), "")
+    if real.startswith(SYSTEM) or not own:
         return None
     files = ("/etc/ld.so.conf", *(f"{LOADER}/{name}" for name in probe.children(LOADER)))
     lines = "\n".join(probe.read(file) or "" for file in files).split()
     named = {probe.realpath(each) for each in (*probe.variable("LD_LIBRARY_PATH").split(":"), *lines) if each}
-    prefix = real.rpartition("/bin/")[0]
-    return any(probe.realpath(f"{prefix}/{folder}") in named for folder in ("lib64", "lib"))
+    return probe.realpath(own) in named
 
 
 def _answer(probe: Probe, path: str, *options: str) -> str:

@@ -368,7 +368,8 @@ class OwnPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class CompanionSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A folder of --with: `version` is from its version.txt, `problem` says why it is no project.
 
-    `builds_with` is what its pyproject.toml says that its build needs, `asks` what it will ask for (PEP 508),
+    `builds_with` is what its pyproject.toml says that its build needs, or needs for `text_licence`, a licence
+    in it that is a string; `asks` is what it will ask for (PEP 508),
     `forces` the variables without which its setup.py downloads a wheel instead of building one, or compiles
     more at once than it has jobs.
     """
@@ -380,6 +381,7 @@ class CompanionSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     dirty: bool | None = None
     problem: str | None = None
     builds_with: tuple[str, ...] = ()
+    text_licence: bool = False
     asks: tuple[str, ...] = ()
     forces: Mapping[str, str] = msgspec.field(default_factory=dict)
 

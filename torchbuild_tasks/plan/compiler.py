@@ -350,12 +350,12 @@ def _fix_for_torch(question: Question, tool: Tool, figure: str, taken: int | Non
         return f"Name one that is here: {_name_both(question, str(here.path))}"
     if question.cuda.tegra and taken and not gcc_majors(question.row.gcc, taken):
         return f"{OTHER_TORCH}."
-    gcc, newer = _install_fitting(question, "g++", question.row.gcc, taken=taken), "Install a newer one"
+    gcc = _install_fitting(question, "g++", question.row.gcc, taken=taken)
     if tool.name != "clang++":
         named = "and name it: --set CC=… --set" if decide(question, "CXX") else "or name it: --set"
-        return f"{newer} ({gcc}) {named} CXX=…"
+        return f"Install a newer one ({gcc}) {named} CXX=…"
     line = _install_fitting(question, "clang", figure)
-    return f"{newer} ({line}) or name it: --set CXX=…; or take GCC {question.row.gcc} ({gcc})"
+    return f"Install a newer one ({line}) or name it: --set CXX=…; or take GCC {question.row.gcc} ({gcc})"
 
 
 def _after_install(question: Question, fix: str) -> str:

@@ -19,6 +19,7 @@ from torchbuild_tasks.model.facts import LOCKED, NOT_CHECKED_OUT, SHUT
 from torchbuild_tasks.plan.decisions import Decisions
 from torchbuild_tasks.plan.env_lines import LINE_BYTES
 from torchbuild_tasks.plan.environment import brought_cmake, first_python
+from torchbuild_tasks.plan.packages import OWN_BINUTILS
 from torchbuild_tasks.plan.question import BOM, Question
 from torchbuild_tasks.plan.submodules import check_submodules
 from torchbuild_tasks.plan.torch_ref import check_torch
@@ -27,7 +28,7 @@ from torchbuild_tasks.text.paths import is_inside
 from torchbuild_tasks.text.words import as_word, first_few, in_turn
 
 # Where a compiler's libraries are found: by the loader, or by what the compiler itself writes.
-OF_THE_SYSTEM = ("/usr", "/opt/rh/", "/nix/store/", "/home/linuxbrew/")
+OF_THE_SYSTEM = ("/usr", *OWN_BINUTILS)
 ARCHITECTURES = ("x86_64", "aarch64")
 SYSTEMS = ("linux", "windows")
 SAMPLE_DISK = 0.5
@@ -145,13 +146,11 @@ def _system_library(question: Question) -> int:
 
 
 def _links_library(question: Question, folder: str) -> bool:
-    """Say whether flags or the loader's path lead to a compiler's libraries, or they are part of torch's."""
+    """Say whether flags or the loader's path lead to a compiler's libraries, or torch holds them itself."""
     names = ("LDFLAGS", "CMAKE_SHARED_LINKER_FLAGS")
-    values = [choice.value for name in names if (choice := decide(question, name))]
-    values.append(
-        question.facts.environ.get("LD_LIBRARY_PATH", "")
-    )  # of facts that say nothing of the loader
-    return any(folder in value or "-static-libstdc++" in value for value in values)
+    flags = (choice.value for name in names if (choice := decide(question, name)))
+    path = question.facts.environ.get("LD_LIBRARY_PATH", "")  # for facts that say nothing of the loader
+    return any(folder in value or "-static-libstdc++" in value for value in (*flags, path))
 
 
 def _check_characters(question: Question, variables: Mapping[str, str]) -> Iterator[Finding]:

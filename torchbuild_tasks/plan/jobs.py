@@ -160,7 +160,8 @@ def check_memory(question: Question, build_type: str) -> tuple[Finding, ...]:
         return ()
     room, why = usable
     spare = 0 if _tightest(memory)[1] else memory.swap_free or 0
-    each, reserve = gib_of_job(question, build_type), memory_row(question.catalog, "reserve").gib
+    each = gib_of_job(question, build_type)
+    reserve = memory_row(question.catalog, "reserve").gib
     if (room + spare) / GIB >= each + reserve:
         return ()
     swap = f" and {spare / GIB:.1f} GiB of swap" if spare else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from torchbuild_tasks.model import Artifact, Finding
+from torchbuild_tasks.model import Artifact, Environment, Finding, Store
 from torchbuild_tasks.plan.artifacts import is_unpacked
 from torchbuild_tasks.plan.decisions import Decisions
 from torchbuild_tasks.plan.settings import Stale
@@ -46,11 +46,20 @@ _NEEDED: Final[Mapping[str, Callable[[Decisions], bool]]] = {
 }
 
 
+def list_unwritable(store: Store | None, environment: Environment) -> tuple[str, ...]:
+    """Return our folders that a build cannot write to; that of its notes only where it has to."""
+    if store is None:
+        return ()
+    state = (store.state,) if store.state and environment.create else ()
+    return (*state, *((store.folder,) if store.writable is False else ()))
+
+
 def _check_store(decisions: Decisions) -> Iterator[Finding]:
     """Report a store that cannot be written to: what is downloaded, and what builds teach, is kept there."""
     question = decisions.question
     store = question.facts.store
-    if store and store.state and decisions.python.environment.create:
+    shut = list_unwritable(store, decisions.python.environment)
+    if store and store.state in shut:
         text = (
             f"{store.state} cannot be written to, where torchbuild notes the venvs that it makes, and this "
         )
@@ -58,7 +67,7 @@ def _check_store(decisions: Decisions) -> Iterator[Finding]:
         fix = f"Make it yours, or name a folder of your own: {STATE_VARIABLE}=FOLDER"
         yield Finding.error("place", text, fix)
     planned: tuple[Artifact, ...] = (*decisions.helpers.artifacts, *decisions.cuda.toolkit.artifacts)
-    if store is None or store.writable is not False:
+    if store is None or store.folder not in shut:
         return
     names = [each.name for each in planned if not (each.optional or is_unpacked(question, each.stored_as))]
     text = f"{store.folder} cannot be written to, where torchbuild keeps "

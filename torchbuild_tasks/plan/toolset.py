@@ -204,9 +204,9 @@ def _none(question: Question, limits: HostLimits) -> Finding:
         return _no_workload(max(new, key=lambda pair: pair[0])[1])
     if not there:
         looked = f" (looked for: {'; '.join(windows.looked)})" if windows and windows.looked else ""
-        more = _to_install(question, limits, _STUDIOS["2022"])  # which is what that line brings
-        then = f". Then i{more[1:]}" if "(Modify" in more and "(Latest)" not in more else ""
-        return Finding.error("toolset", f"no MSVC toolset was found{looked}", f"Install one: {INSTALL}{then}")
+        name = _choose_to_install(question, limits, _STUDIOS["2022"])  # which is what that line brings
+        more = f". Then {_add(name, limits)}" if name and not name.endswith("(Latest)") else ""
+        return Finding.error("toolset", f"no MSVC toolset was found{looked}", f"Install one: {INSTALL}{more}")
     target = TARGETS.get(target_machine(question), "x64")
     text = f"MSVC {there[0].version} in {there[0].visual_studio} has no compiler for {target}"
     component = COMPONENTS[target]
@@ -226,33 +226,48 @@ def _no_workload(studio: VisualStudio) -> Finding:
     return Finding.error("toolset", text, fix)
 
 
-def _to_install(question: Question, limits: HostLimits, here: int | None = None) -> str:
-    """Name the newest kind of toolset that the rows allow for what is planned, as the Installer does.
-
-    An Installer offers the toolsets of its own Visual Studio and of older ones, from 2017 on; `here` is the
-    major version of one that is still to come.
-    """
-    cuda = limits.cuda
+def _to_install(question: Question, limits: HostLimits) -> str:
+    """Return how to come by the newest kind of toolset that the rows allow for what is planned."""
     windows = question.facts.windows
     studios = [parse_version(studio.release) for studio in (windows.visual_studios if windows else ())]
-    newest = max((version.major for version in studios if version), default=here)
-    able = [
+    newest = max((version.major for version in studios if version), default=None)
+    able = _list_installable(question, limits)
+    if limits.cuda is not None and not able:  # no Installer has a toolset that this CUDA takes
+        return ADVISED
+    name = _choose_to_install(question, limits, newest)
+    if not name and newest is not None:
+        return f"Install a newer Visual Studio: {INSTALL}"
+    add = _add(name or "an MSVC toolset", limits)
+    return f"{add[0].upper()}{add[1:]}"
+
+
+def _add(name: str, limits: HostLimits) -> str:
+    also = OR_ADVISED if limits.cuda else ""
+    return f'in the Visual Studio Installer (Modify, Individual components) add "{name}"{also}.'
+
+
+def _list_installable(question: Question, limits: HostLimits) -> list[MsvcRow]:
+    """Return the rows whose toolsets an Installer has, and this torch and the planned CUDA take."""
+    return [
         row
         for row in question.catalog.msvc
         if row.install
-        and (cuda is None or admits(row.cuda, cuda))
+        and (limits.cuda is None or admits(row.cuda, limits.cuda))
         and applies(row.torch, question.version)
         and not _is_refused(question, row)
     ]
-    if cuda is not None and not able:  # no Installer has a toolset that this CUDA takes
-        return ADVISED
+
+
+def _choose_to_install(question: Question, limits: HostLimits, newest: int | None) -> str:
+    """Return the name of the newest toolset that an Installer offers for what is planned; "" for none.
+
+    It offers those of its own Visual Studio and of older ones, from 2017 on; `newest` is the major version of
+    the newest Visual Studio, None where none is known.
+    """
+    able = _list_installable(question, limits)
     fitting = [row for row in able if newest is None or _studio_of(row) <= newest]
-    if not fitting and newest is not None:
-        return f"Install a newer Visual Studio: {INSTALL}"
-    sure = [row for row in fitting if not _is_doubted(question, row, cuda)] or fitting
-    names = _name_in(question, sure[-1], newest) if sure else "an MSVC toolset"
-    also = OR_ADVISED if cuda else ""
-    return f'In the Visual Studio Installer (Modify, Individual components) add "{names}"{also}.'
+    sure = [row for row in fitting if not _is_doubted(question, row, limits.cuda)] or fitting
+    return _name_in(question, sure[-1], newest) if sure else ""
 
 
 def _name_in(question: Question, row: MsvcRow, newest: int | None) -> str:

@@ -140,21 +140,22 @@ def test_what_its_build_asks_for_is_installed_but_torch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("torch", "needs", "told"),
+    ("torch", "needs", "licence", "told"),
     [
-        ("2.1.2", "setuptools>=77.0", "license = {text"),
-        ("2.9.1", "setuptools>=77.0", ""),
-        ("2.6.0", "cmake>=4.0", "change that line"),
-        ("2.6.0", "cmake>=3.15", ""),
-        ("2.2.2", "numpy>=2,<3", "change that line"),
-        ("2.2.2", "numpy>=2; python_version < '3.8'", ""),
-        ("2.6.0", "setuptools>=75.9,!=75.9.*,!=76.*", ""),
+        ("2.1.2", "setuptools>=77.0", True, "license = {text"),
+        ("2.1.2", "setuptools>=77.0", False, "change that line"),  # as somebody wrote it
+        ("2.9.1", "setuptools>=77.0", True, ""),
+        ("2.6.0", "cmake>=4.0", False, "change that line"),
+        ("2.6.0", "cmake>=3.15", False, ""),
+        ("2.2.2", "numpy>=2,<3", False, "change that line"),
+        ("2.2.2", "numpy>=2; python_version < '3.8'", False, ""),
+        ("2.6.0", "setuptools>=75.9,!=75.9.*,!=76.*", False, ""),
     ],
 )
 def test_what_its_build_asks_for_may_exclude_what_torch_is_built_with(
-    torch: str, needs: str, told: str
+    torch: str, needs: str, licence: bool, told: str
 ) -> None:
-    source = facts(builds_with=(needs,))
+    source = facts(builds_with=(needs,), text_licence=licence)
     plan = plan_of(replace(source, tree=tree(version=torch)), with_extension=("/src/my-ext",))
     fixes = [each.fix for each in plan.findings if "is built with" in each.text and each.id == "my-ext"]
     assert len(fixes) == bool(told) and all(told in fix for fix in fixes)

@@ -78,6 +78,7 @@ def test_what_reads_a_licence_that_is_a_string(tmp_path: Path, project: str, nee
         [("ext", "/src/ext")], machine(tmp_path, files=files), any_package=("ext",)
     )
     assert looked.builds_with == needs
+    assert looked.text_licence == (project == 'license = "MIT"')
 
 
 @pytest.mark.parametrize("named", ['"asks.txt"', '["asks.txt"]'])

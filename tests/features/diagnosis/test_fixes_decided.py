@@ -132,7 +132,7 @@ CAPABILITY = "GPU with CUDA capability {} is not compatible with the current PyT
         ("/v/lib/python3.14/site-packages/nvidia/cu13/lib/libcudart.so.13\nImportError: libcudart.so.13: cannot open shared object file: No such file or directory", "pip install", "release for CUDA 13"),
         # A cache has a variable for its folder.
         ("PermissionError: [Errno 13] Permission denied: '/tmp/torch_extensions/fused'", "TORCH_EXTENSIONS_DIR=", "findmnt"),
-        ("PermissionError: [Errno 13] Permission denied: '/root/.triton/cache'", "TRITON_CACHE_DIR=", "findmnt"),
+        ("PermissionError: [Errno 13] Permission denied: '/home/u/.triton/cache'", "TRITON_CACHE_DIR=", "findmnt"),
         ("PermissionError: [Errno 13] Permission denied: '/tmp/torch_files/fused'", "findmnt", "_DIR="),
         ("C:\\t\\torch/nn/pimpl.h(123): error C2872: 'std': ambiguous symbol", "/permissive-", "C++14"),
         ("g++: fatal error: Killed signal terminated program cc1plus", "ulimit -t", ""),

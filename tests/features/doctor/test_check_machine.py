@@ -10,7 +10,7 @@ from tests.features.doctor.views import check, checks, health, room, view
 from tests.support.machines import linux_facts, tool
 from torchbuild_tasks.catalog import GIB
 from torchbuild_tasks.features.doctor.choose import CHECKS
-from torchbuild_tasks.model import Finding, Host, Memory, Reached, Room
+from torchbuild_tasks.model import Host, Memory, Reached, Room, Store
 from torchbuild_tasks.values import replace
 
 
@@ -94,11 +94,12 @@ def test_where_it_is_recorded_which_venvs_are_ours_must_be_written_to() -> None:
 
 
 def test_a_folder_that_the_plan_has_named_is_named_once() -> None:
-    seen = view(seen=health(rooms=(room("state", writable=False),)))
-    said = Finding.error(
-        "place", "/state cannot be written to, where torchbuild notes its venvs", "Make it yours."
-    )
-    assert not CHECKS["places"](replace(seen, plan=replace(seen.plan, findings=(said,))))
+    facts = replace(linux_facts(), store=Store(folder="/store", state="/state"))
+    seen = view(facts, seen=health(rooms=(room("state", writable=False),)))
+    for makes_venv in (False, True):
+        environment = replace(seen.plan.environment, create=makes_venv)
+        found = CHECKS["places"](replace(seen, plan=replace(seen.plan, environment=environment)))
+        assert bool(found) is not makes_venv
 
 
 def test_a_build_goes_on_without_a_folder_for_its_cache_or_store() -> None:

@@ -154,7 +154,8 @@ def _settings(level: str, only: bool, values: Mapping[str, str]) -> dict[str, st
 
 
 def _with_login(level: str, parts: SplitResult, port: int, only: bool, settings: dict[str, str]) -> Remote:
-    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    user = unquote(parts.username or "")
+    password = unquote(parts.password or "")
     login = {own_variable(level, "USERNAME"): user, own_variable(level, "PASSWORD"): password}
     return Remote(
         level=level,

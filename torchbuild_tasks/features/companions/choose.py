@@ -455,7 +455,7 @@ def _check_builders(question: Question, wanted: Wanted) -> Iterator[Finding]:
             continue
         said = f"its build asks for {text}"
         fix = "Take a release of it for this torch, or change that line of its pyproject.toml."
-        if text == STRING_LICENCE:
+        if source.text_licence and text == STRING_LICENCE:
             said = "its licence in pyproject.toml is a string, which setuptools reads from 77 on"
             fix = 'Write it there as a table, which all releases read: license = {text = "…"}.'
         text = f"{source.path}: {said}, and torch {row.version} is built with {own}, in the same Python"

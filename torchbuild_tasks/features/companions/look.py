@@ -87,6 +87,7 @@ def _look(probe: Probe, name: str, path: str, *, any_package: bool) -> Companion
         commit=repository.commit,
         dirty=repository.dirty,
         builds_with=project["builds_with"],
+        text_licence=project["text_licence"],
         asks=project["asks"],
         forces={**dict(_FORCES.findall(setup)), **(_ONE_THREAD if _THREADS.search(setup) else {})},
     )
@@ -105,7 +106,8 @@ def _project(probe: Probe, root: str) -> dict[str, Any]:
         data = parse_toml(probe.read(probe.join(root, "pyproject.toml")) or "")
     except ValueError:  # the build will report it
         data = {}
-    project, system = as_table(data.get("project")), as_table(data.get("build-system"))
+    project = as_table(data.get("project"))
+    system = as_table(data.get("build-system"))
     dynamic = as_table(as_table(as_table(data.get("tool")).get("setuptools")).get("dynamic"))
     asks = texts_in(project.get("dependencies"))
     for name in _files_of(dynamic.get("dependencies")):
@@ -114,9 +116,15 @@ def _project(probe: Probe, root: str) -> dict[str, Any]:
     version = project.get("version", "".join(texts).strip()[:200] or None)
     needs = texts_in(system.get("requires"))
     backend = str(system.get("build-backend", SETUPTOOLS))
-    if isinstance(project.get("license"), str) and backend.startswith(SETUPTOOLS):
+    licence = isinstance(project.get("license"), str) and backend.startswith(SETUPTOOLS)
+    if licence:
         needs = (*(needs or BUILDS_WITH), STRING_LICENCE)
-    return {"version": version if isinstance(version, str) else None, "builds_with": needs, "asks": asks}
+    return {
+        "version": version if isinstance(version, str) else None,
+        "builds_with": needs,
+        "text_licence": licence,
+        "asks": asks,
+    }
 
 
 def _files_of(value: object) -> tuple[str, ...]:

@@ -286,7 +286,8 @@ class Origin:
     """
 
     def __init__(self, places: Sequence[str] = ()) -> None:
-        self.of_extension = self.of_program = False
+        self.of_extension = False
+        self.of_program = False
         self.is_here = False
         self.isolated = False
         self.uses_nvcc = False

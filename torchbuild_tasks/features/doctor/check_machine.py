@@ -12,6 +12,7 @@ from torchbuild_tasks.model import Finding, Room
 from torchbuild_tasks.plan.environment import ASCII_LOCALES
 from torchbuild_tasks.plan.fit import SMALLEST, TEMPORARY, check_noexec, needed_disk, temporary_names
 from torchbuild_tasks.plan.jobs import gib_of_job, usable_memory, ways_to_memory
+from torchbuild_tasks.plan.places import list_unwritable
 from torchbuild_tasks.plan.variables import choose_build_type
 from torchbuild_tasks.text.words import as_word
 
@@ -91,12 +92,10 @@ def check_starts(view: View) -> tuple[Finding, ...]:
 def check_places(view: View) -> tuple[Finding, ...]:
     """Check that the folders can be written, and are on a suitable file system."""
     findings: list[Finding] = []
-    shut = "cannot be written to"
-    told = [each.text for each in view.plan.findings if each.id == "place" and shut in each.text]
+    told = list_unwritable(view.facts.store, view.plan.environment)  # by the plan, with what they are for
     for room in view.health.rooms:
-        said = any(text.startswith(f"{room.path} ") for text in told)  # with what the build needs it for
-        if room.writable is False and room.purpose in _NAMED and not said:
-            text = f"{room.path} ({room.purpose}) {shut}"
+        if room.writable is False and room.purpose in _NAMED and room.path not in told:
+            text = f"{room.path} ({room.purpose}) cannot be written to"
             names = _NAMED[room.purpose] or temporary_names(view.question)
             fix = f"Make it yours, or name another: {names}."
             # A cache never fails a build.

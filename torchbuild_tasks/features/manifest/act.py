@@ -46,8 +46,13 @@ def start_manifest(
         inputs=plan.inputs,
         env=plan.env,
         env_files=tuple(
-            EnvText(shell=x.shell, path=x.path, text=x.text, sha256=_sha(env_files.encode(x.shell, x.text)))
-            for x in plan.env_files
+            EnvText(
+                shell=file.shell,
+                path=file.path,
+                text=file.text,
+                sha256=_sha(env_files.encode(file.shell, file.text)),
+            )
+            for file in plan.env_files
         ),
         argv=plan.compile.argv,
         patches={each.id: _sha(each.diff.encode()) for each in plan.patches},

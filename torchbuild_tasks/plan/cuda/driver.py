@@ -35,7 +35,6 @@ from torchbuild_tasks.values import replace
 
 ID = "driver"
 MISMATCH = "version mismatch"
-UPDATE = "Install driver {version} or later"
 IN_WINDOWS = " in Windows, not in WSL"
 _DRIVERS_OWN = ("nvml", "nvidia-smi")  # the probes that ask the driver
 # What an error of NVML or nvidia-smi means on Linux (nvml.h, nvmlErrorString; "Unknown Error": NVIDIA's
@@ -332,12 +331,12 @@ def _update_for(
         and (_needs_ptx(gpus, cuda_row(question, cuda)) or _without_cubin(question, gpus, cuda, archs))
     )
     runs = own if ptx and own else oldest or own
-    update = _update(question, max(filter(None, (*others, runs)), key=Version, default=""))
-    return update.replace("Install driver", "Install the newest driver,") if ptx and not own else update
+    least = max(filter(None, (*others, runs)), key=Version, default="")
+    return _update(question, least, "the newest driver," if ptx and not own else "driver")
 
 
-def _update(question: Question, version: str) -> str:
-    update = UPDATE.format(version=version) if version else "Install or update the driver"
+def _update(question: Question, version: str, driver: str = "driver") -> str:
+    update = f"Install {driver} {version} or later" if version else "Install or update the driver"
     return update + (IN_WINDOWS if question.cuda.wsl else "")
 
 
